@@ -44,7 +44,7 @@ func TestIndeterminateAttemptIsNotHidden(t *testing.T) {
 			after: func(_ *leaseholdtest.Cluster, caller counterClient, _ *lookup.Lookup) {
 				_, _ = caller.chat(context.Background(), leasegrpc.WithKey("alice"))
 			},
-			time: 10 * time.Minute, code: codes.Unavailable, text: "cap on outstanding calls",
+			time: 10 * time.Minute, code: codes.Unavailable, text: "calls to the server are outstanding",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

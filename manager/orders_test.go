@@ -150,7 +150,7 @@ func TestInvalidOrders(t *testing.T) {
 			{"a look at nothing", drain(&leaseholdv1.DrainOwnerRequest{Owner: "a", Cancel: true, DryRun: true}), leasehold.ErrInvalid, "is always empty"},
 			{"no range", move(&leaseholdv1.MoveRangeRequest{Namespace: "pool", Owner: "a", Start: 7, Limit: 7}), leasehold.ErrInvalid, "is not a range"},
 			{"no namespace", move(&leaseholdv1.MoveRangeRequest{Namespace: "other", Owner: "a"}), leasehold.ErrNotFound, "namespace create other"},
-			{"no version", wire.ToError(noVersion), leasehold.ErrInvalid, "every request must name one"},
+			{"no version", wire.ToError(noVersion), leasehold.ErrInvalid, "every request must have one"},
 			{"moves of nothing", wire.ToError(noNamespace), leasehold.ErrNotFound, "namespace create other"},
 		} {
 			if !errors.Is(test.err, test.kind) || !contains(test.err.Error(), test.want) {

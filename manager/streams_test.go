@@ -70,8 +70,8 @@ func TestOwnerStreamProtocolViolations(t *testing.T) {
 		kind     leasehold.Kind
 		want     string
 	}{
-		{"no version", []*leaseholdv1.HoldRequest{{}}, leasehold.ErrInvalid, "must name one"},
-		{"a far version", []*leaseholdv1.HoldRequest{{Version: 9}}, leasehold.ErrStale, fmt.Sprintf("we speak %d", wire.Version)},
+		{"no version", []*leaseholdv1.HoldRequest{{}}, leasehold.ErrInvalid, "must have one"},
+		{"a far version", []*leaseholdv1.HoldRequest{{Version: 9}}, leasehold.ErrStale, fmt.Sprintf("this side supports %d", wire.Version)},
 		{"nonsense", []*leaseholdv1.HoldRequest{{Version: wire.Version}}, leasehold.ErrInvalid, "holder"},
 		{"two sessions", []*leaseholdv1.HoldRequest{holdRequest(1), other}, leasehold.ErrInvalid, "a stream is for one session"},
 	} {

@@ -71,7 +71,7 @@ var processes = []Case{
 		Number: 9, What: "wall clocks are set by an hour", Tries: "I1 I4",
 		Must: "no effect; in Flease leases end, and fences increase",
 		Proofs: by(leased("step", "slew"), chaos("wall-clock"),
-			tests("owner", "TestWallClockStepsCostNoLease"), tests("internal/runtime/clock", "TestDetectorTellsSleepFromSetClock", "TestWatchFollowsDrift"),
+			tests("owner", "TestWallClockStepsCostNoLease"), tests("internal/runtime/clock", "TestDetectorDistinguishesSuspendFromSetClock", "TestWatchFollowsDrift"),
 			tests("flease", "TestClockStep", "TestWrongClock"),
 			tests("internal/core/machine/flease", "TestClockStepDropsLeases", "TestSlewingIsNoStep", "TestFencesDoNotOutrunTheClock", "TestOneClockYearsAhead"),
 			tests("manager", "TestAllRestartedWithClocksSetBack")),
@@ -334,7 +334,7 @@ var operation = []Case{
 		Number: 45, What: "processes are upgraded or downgraded one by one", Tries: "I1 I5",
 		Must: "builds of one protocol version interoperate, and read data of the previous version",
 		Proofs: by(chaos("upgrade"), tests("internal/runtime/wire", "TestReadsARequestOfVersion1", "TestReadsAGrantOfVersion1", "TestReadsTheChangesOfVersion1",
-			"TestWritesChangesWithoutMovesAsVersion1Did", "TestUnknownFieldsAreIgnored", "TestVectors", "TestNamespaceOfOldReadsAsItWas"),
+			"TestWritesChangesWithoutMovesAsVersion1Did", "TestUnknownFieldsAreIgnored", "TestVectors", "TestNamespaceOfVersion1"),
 			tests("lab/tests/e2e", "TestRollingRestart"), tests("cmd/leasehold", "TestOldManager")),
 	},
 	{

@@ -1,6 +1,5 @@
-// Package catalogwire converts the catalog of namespaces to and from protobuf, for
-// the stores and for managers that send it to each other. Owners and lookups do not
-// link it.
+// Package catalogwire converts the catalog of namespaces to and from protobuf, for stores and for messages between managers. Owners
+// and lookups do not link it.
 package catalogwire
 
 import (
@@ -13,8 +12,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// FromCatalog writes a catalog as managers keep it, all of it but its version
-// and term.
+// FromCatalog encodes a catalog except for its version and term.
 func FromCatalog(c *storage.Catalog) *storagev1.Catalog {
 	m := &storagev1.Catalog{Namespaces: make([]*storagev1.Namespace, len(c.Namespaces))}
 	for i := range c.Namespaces {
@@ -42,8 +40,7 @@ func FromCatalog(c *storage.Catalog) *storagev1.Catalog {
 	return m
 }
 
-// ToCatalog reads a catalog that managers have kept. They have checked it when
-// they wrote it.
+// ToCatalog decodes a catalog of a manager, which validated it when it was encoded.
 func ToCatalog(m *storagev1.Catalog) *storage.Catalog {
 	c := &storage.Catalog{}
 	for _, row := range m.GetNamespaces() {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Processes that started at different times have the same beats, on their wall clocks.
+// Processes with different start times have the same beats of the wall clock.
 func TestBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, pause := range []time.Duration{0, 123 * time.Millisecond, 7 * time.Hour, 999_999_999} {
 			time.Sleep(pause)
 			c := New()
-			time.Sleep(pause) // it is asked some time after it began
+			time.Sleep(pause) // some time after the start
 			beats := c.Beats()
 			time.Sleep(5*time.Second + pause)
 			now, wall := c.Both()

@@ -9,146 +9,131 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// A Detector finds out that the computer was suspended, by the first question
-// after that.
+// A Detector detects that the computer was suspended, at the first call of Epoch after the suspend.
 //
-// # DESIGN
+// # Design
 //
-// The problem: Go's monotonic clock is CLOCK_MONOTONIC, which stands still
-// while the computer is suspended. A lease that ran for another second on it
-// may have ended hours ago for everybody else. CLOCK_BOOTTIME goes on, but
-// reading it takes a system call of 200 ns or more, and a check of a lease has
-// no more than twice the 40 ns of a bare time.Since.
+// Problem: Go's monotonic clock is CLOCK_MONOTONIC, which does not advance while the computer is suspended. A lease with
+// one second left on it may have expired hours ago for all other processes. CLOCK_BOOTTIME advances, but reading
+// it takes a system call of 200 ns or more. A check of a lease may take at most twice the 40 ns of a
+// time.Since.
 //
-// The idea: a suspended computer's wall clock goes on too, so that the offset
-// between it and the monotonic clock grows by as long as the sleep. time.Now
-// reads both at once, without a system call but for twice the price of
-// time.Since. So the offset is looked at only if the last look is more than
-// 10 microseconds old. That is enough: before a computer sleeps the kernel
-// stops every process and every device one by one, and starts them all again
-// before any process runs, while the monotonic clock runs. No kernel does that
-// in 10 microseconds, so the first question after a sleep always looks.
+// Idea: the wall clock of a suspended computer advances, too, so its offset to the monotonic clock grows by the
+// duration of the suspend. time.Now reads both clocks without a system call, for twice the cost of time.Since.
+// So the detector compares the offset if the last comparison is more than 10 microseconds old.
 //
-// An offset that has changed may also mean that somebody set the wall clock,
-// which is to have no consequence. Then the system is asked how long the
-// computer has been suspended since it was started, which on Linux is the
-// difference of CLOCK_BOOTTIME and CLOCK_MONOTONIC. Other systems are not
-// asked: there a wall clock that was set forward counts as a sleep, which costs
-// leases but is safe, and one that was set back does not.
+// Why this is enough: before a suspend the kernel stops all processes and devices one by one, and resumes the devices before
+// any process. The monotonic clock advances meanwhile. No kernel does that within 10 microseconds, so the first
+// check after a suspend always compares.
 //
-// What this does not find:
+// A changed offset may also mean that the wall clock was set, which must have no effect. Then the detector reads the
+// total time of suspends since boot, on Linux the difference of CLOCK_BOOTTIME and CLOCK_MONOTONIC. Other systems do not
+// report it: there a wall clock that is set forward counts as a suspend, which costs leases but is safe. One that
+// is set back does not.
+//
+// It does not detect:
 //
 //   - a virtual machine that its host stops with all of its clocks, or copies;
-//   - a process that is checkpointed and restored, if a time namespace makes its
-//     clocks go on where they were, CLOCK_BOOTTIME among them;
-//   - a computer that has no clock at all that runs while it sleeps, and a
-//     sandbox that gives out CLOCK_MONOTONIC for CLOCK_BOOTTIME, so that a sleep
-//     looks like a wall clock that was set;
-//   - a sleep of less than about a second where the kernel knows how long it
-//     slept only from a battery-backed clock that counts whole seconds;
-//   - a wall clock that is set back, by chance, by just as long as the computer
-//     slept;
-//   - a sleep shorter than the tolerance, which is within the drift bound.
+//   - a process that is checkpointed and restored in a time namespace that continues all its clocks, including
+//     CLOCK_BOOTTIME;
+//   - a suspend of a computer without any clock that advances meanwhile, or in a sandbox that
+//     returns CLOCK_MONOTONIC for CLOCK_BOOTTIME;
+//   - a suspend of less than about a second if the kernel measures it only by a battery-backed
+//     clock with a resolution of seconds;
+//   - a suspend during which the wall clock is set back by the same duration;
+//   - a suspend shorter than the tolerance, which is within the drift bound.
 //
-// Against the first three nothing inside the machine helps. The fencing token
-// does.
+// The first three cannot be detected from within the machine. Fencing tokens protect against them.
 type Detector struct {
-	clock  *Clock
-	source Source
-	woken  chan struct{} // tells Watch of a sleep that somebody else noticed
+	clock   *Clock
+	source  Source
+	resumed chan struct{} // wakes Watch after a suspend that Epoch has detected
 
-	// looked and epoch are read by every check and written rarely.
-	looked atomic.Int64 // the instant before the last look
-	epoch  atomic.Uint64
+	// checked and epoch are read by every call of Epoch and written rarely.
+	checked atomic.Int64 // the instant before the last comparison
+	epoch   atomic.Uint64
 
-	mu         sync.Mutex
-	offset     atomic.Int64  // wall clock minus monotonic clock; written under mu
-	remembered mono.Instant  // when the offset was
-	suspended  time.Duration // as the system said when last asked
+	mu        sync.Mutex
+	offset    atomic.Int64  // wall clock minus monotonic clock; written under mu
+	offsetAt  mono.Instant  // of the last update of offset
+	suspended time.Duration // total as last reported by the system
 }
 
-// lookEvery is for how long a look is trusted.
-const lookEvery = 10 * time.Microsecond
+// checkInterval is the validity of a comparison.
+const checkInterval = 10 * time.Microsecond
 
-// rememberEvery is how often the offset is remembered anew. On systems that
-// slew the wall clock but not the monotonic one it drifts, by up to 500
-// microseconds in a second.
-const rememberEvery = 10 * time.Second
+// offsetInterval is the interval of updates of the offset. It drifts by up to 500 microseconds per second on systems that
+// slew the wall clock but not the monotonic one.
+const offsetInterval = 10 * time.Second
 
-// A Source is where a detector gets its readings from. Its methods may be
-// called from many goroutines at once.
+// A Source provides the readings of a detector. It is safe for concurrent use.
 type Source interface {
-	// Offset returns the wall clock's time minus the monotonic clock's, from
-	// any origin that stays the same.
+	// Offset returns the wall clock minus the monotonic clock, relative to any constant.
 	Offset() time.Duration
-	// Suspended returns for how long the computer has been suspended since it
-	// was started. It reports false if the system does not say.
+	// Suspended returns the total time of suspends since boot. It reports false if the system does
+	// not provide it.
 	Suspended() (time.Duration, bool)
-	// Tolerance is by how much offsets may differ for no reason.
+	// Tolerance returns the maximum difference of offsets without a suspend or a set clock.
 	Tolerance() time.Duration
 }
 
-// NewDetector returns a detector of this computer's sleep, which begins now, at
-// epoch 0.
+// NewDetector returns a detector for this computer, at epoch 0.
 func NewDetector(c *Clock) *Detector { return NewDetectorOf(c, system{c}) }
 
-// NewDetectorOf returns a detector that takes its readings from s.
+// NewDetectorOf returns a detector with the readings of s.
 func NewDetectorOf(c *Clock, s Source) *Detector {
-	d := &Detector{clock: c, source: s, woken: make(chan struct{}, 1)}
+	d := &Detector{clock: c, source: s, resumed: make(chan struct{}, 1)}
 	d.suspended, _ = s.Suspended()
-	d.remember(c.Now(), s.Offset())
-	d.looked.Store(int64(d.remembered))
+	d.store(c.Now(), s.Offset())
+	d.checked.Store(int64(d.offsetAt))
 	return d
 }
 
-// Epoch returns how often the computer has been found to have slept. Whatever
-// is to be forgotten in sleep is marked with the epoch of its making, and is
-// good only as long as the epoch is the same. Now is the present instant, read
-// just before the call.
+// Epoch returns the number of detected suspends. State that is invalid after a suspend is stored with the epoch of its
+// creation, and is valid only in the same epoch. now is the current instant, read just before the call.
 //
-// It is safe for concurrent use, does not allocate, and costs a nanosecond or
-// two; every 10 microseconds one call costs about twice a time.Since.
+// It is safe for concurrent use, does not allocate, and takes one or two nanoseconds; one call per 10 microseconds takes
+// about twice the time of time.Since.
 func (d *Detector) Epoch(now mono.Instant) uint64 {
-	if int64(now)-d.looked.Load() < int64(lookEvery) {
+	if int64(now)-d.checked.Load() < int64(checkInterval) {
 		return d.epoch.Load()
 	}
-	return d.look(now)
+	return d.check(now)
 }
 
-// look compares the offset with the one remembered. It marks the look with an
-// instant from before it: had it one from after it, a sleep in between would be
-// hidden.
-func (d *Detector) look(now mono.Instant) uint64 {
+// check compares the offset with the last one. It stores the instant before the comparison: the instant after it would
+// hide a suspend in between.
+func (d *Detector) check(now mono.Instant) uint64 {
 	diff := d.source.Offset() - time.Duration(d.offset.Load())
 	if diff.Abs() > d.source.Tolerance() {
-		d.judge()
+		d.classify()
 	}
-	d.looked.Store(int64(now))
+	d.checked.Store(int64(now))
 	return d.epoch.Load()
 }
 
-// judge finds out why the offset has changed, and remembers the new one.
-func (d *Detector) judge() {
+// classify determines why the offset has changed, and stores the new one.
+func (d *Detector) classify() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.clock.Now()
-	offset := d.settled()
+	offset := d.stableOffset()
 	jump := offset - time.Duration(d.offset.Load())
 	if jump.Abs() <= d.source.Tolerance() {
-		return // another goroutine was faster, or we were interrupted between two readings
+		return // already classified, or interrupted between two readings
 	}
-	if d.slept(jump) {
+	if d.isSuspend(jump) {
 		d.epoch.Add(1)
 		select {
-		case d.woken <- struct{}{}:
+		case d.resumed <- struct{}{}:
 		default:
 		}
 	}
-	d.remember(now, offset)
+	d.store(now, offset)
 }
 
-// slept tells a sleep from a wall clock that was set.
-func (d *Detector) slept(jump time.Duration) bool {
+// isSuspend distinguishes a suspend from a wall clock that was set.
+func (d *Detector) isSuspend(jump time.Duration) bool {
 	total, ok := d.source.Suspended()
 	if !ok {
 		return jump > 0
@@ -158,10 +143,9 @@ func (d *Detector) slept(jump time.Duration) bool {
 	return total-before > d.source.Tolerance()
 }
 
-// settled returns an offset that two readings agree on: the two clocks are not
-// read at the same instant, and the process may be interrupted in between. On a
-// computer that is too busy for that it is content with the fourth.
-func (d *Detector) settled() time.Duration {
+// stableOffset returns an offset on which two consecutive readings agree: the process may be interrupted between the
+// readings of the two clocks. On a busy computer it returns the fourth reading.
+func (d *Detector) stableOffset() time.Duration {
 	last := d.source.Offset()
 	for range 3 {
 		next := d.source.Offset()
@@ -173,15 +157,15 @@ func (d *Detector) settled() time.Duration {
 	return last
 }
 
-// remember is called with the lock held, or before anyone else has d.
-func (d *Detector) remember(now mono.Instant, offset time.Duration) {
+// store stores the offset. d.mu is held, or d is not shared yet.
+func (d *Detector) store(now mono.Instant, offset time.Duration) {
 	d.offset.Store(int64(offset))
-	d.remembered = now
+	d.offsetAt = now
 }
 
-// Watch calls slept after each sleep, within a second of the awakening, until
-// the context ends. One goroutine at a time may watch.
-func (d *Detector) Watch(ctx context.Context, slept func()) {
+// Watch calls suspended after each suspend, within a second after the resume, until the context ends. It is for one
+// goroutine at a time.
+func (d *Detector) Watch(ctx context.Context, suspended func()) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	seen := d.epoch.Load()
@@ -189,28 +173,28 @@ func (d *Detector) Watch(ctx context.Context, slept func()) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.woken:
+		case <-d.resumed:
 		case <-tick.C:
-			d.look(d.clock.Now())
-			d.follow()
+			d.check(d.clock.Now())
+			d.followDrift()
 		}
 		if epoch := d.epoch.Load(); epoch != seen {
 			seen = epoch
-			slept()
+			suspended()
 		}
 	}
 }
 
-// follow remembers a slowly drifting offset anew.
-func (d *Detector) follow() {
+// followDrift updates a slowly drifting offset.
+func (d *Detector) followDrift() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.clock.Now()
-	if now.Sub(d.remembered) < rememberEvery {
+	if now.Sub(d.offsetAt) < offsetInterval {
 		return
 	}
-	offset := d.settled()
+	offset := d.stableOffset()
 	if jump := offset - time.Duration(d.offset.Load()); jump.Abs() <= d.source.Tolerance() {
-		d.remember(now, offset)
+		d.store(now, offset)
 	}
 }

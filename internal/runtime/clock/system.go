@@ -7,7 +7,7 @@ type system struct {
 	clock *Clock
 }
 
-// Offset takes both clocks from one time.Now.
+// Offset reads both clocks with one time.Now.
 func (s system) Offset() time.Duration {
 	now := time.Now()
 	return time.Duration(now.UnixNano()) - now.Sub(s.clock.base)

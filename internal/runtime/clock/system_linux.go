@@ -6,13 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tolerance is small, because what differs by more costs no more than a few
-// system calls: on Linux, slewing moves both clocks alike.
+// Tolerance is small, because a larger difference costs only a few system calls: on Linux, slewing changes both clocks
+// alike.
 func (system) Tolerance() time.Duration { return time.Millisecond }
 
-// Suspended is by how much CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC. They are
-// read one after the other, and what passes in between makes the result too
-// large, which is safe. It tries again if that is much.
+// Suspended returns CLOCK_BOOTTIME minus CLOCK_MONOTONIC. They are read one after the other: the time in between increases
+// the result, which is safe. It retries if that time is long.
 func (s system) Suspended() (time.Duration, bool) {
 	var ahead time.Duration
 	for range 8 {
@@ -30,12 +29,12 @@ func (s system) Suspended() (time.Duration, bool) {
 	return ahead, true
 }
 
-// read asks the kernel, which may not know the clock or, in a sandbox, refuse.
+// read reads a clock. It fails if the kernel does not have it or a sandbox denies it.
 func read(clock int32) (time.Duration, bool) {
 	var t unix.Timespec
 	err := unix.ClockGettime(clock, &t)
 	return time.Duration(t.Nano()), err == nil
 }
 
-// sinceBoot returns for how long the machine has run, time asleep included.
+// sinceBoot returns the time since boot, including suspends.
 func sinceBoot() (time.Duration, bool) { return read(unix.CLOCK_BOOTTIME) }

@@ -4,12 +4,11 @@ package clock
 
 import "time"
 
-// Tolerance is as much as the wall clock may be slewed between two times that
-// the offset is remembered, and more.
+// Tolerance is more than the wall clock can be slewed within offsetInterval.
 func (system) Tolerance() time.Duration { return 50 * time.Millisecond }
 
-// Suspended is not known: a wall clock that jumps forward counts as a sleep.
+// Suspended is not available: a forward jump of the wall clock counts as a suspend.
 func (system) Suspended() (time.Duration, bool) { return 0, false }
 
-// sinceBoot is not known here.
+// sinceBoot is not available.
 func sinceBoot() (time.Duration, bool) { return 0, false }

@@ -12,44 +12,40 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Name is what the policy is called in a service config.
+// Name is the name of the policy in a service config.
 const Name = "leasehold"
 
-// gRPC knows policies by their names, in a map of the process, and forbids to add
-// one later than in an init function: the map has no lock, and whoever creates or
-// configures a connection, of this package or not, reads it. It is the one thing
-// that is said globally; a policy gets everything else from its resolver.
+// gRPC finds policies by name in a global map without a lock, so they can only be registered in an init function. It is the
+// only global; a policy gets everything else from its resolver.
 func init() { balancer.Register(builder{}) }
 
-// A Table says where keys are. Its methods may be called from many goroutines at
-// once, and do not wait.
+// A Table maps keys to addresses. It is safe for concurrent use, and its methods do not block.
 type Table interface {
 	Find(leasehold.Key) (addr string, ok bool)
 	Addrs() []string // sorted, each once
 }
 
-// routes is what a resolver hands over.
+// routes is the resolver's attribute for the policy.
 type routes struct {
-	table Table
-	most  int
+	table          Table
+	maxOutstanding int // calls per server; 0: no limit
 }
 
 type routesKey struct{}
 
-// State is what a resolver tells its ClientConn at first, and whenever the table has
-// changed. At most so many calls to one server are under way at a time, without end
-// if most is 0.
-func State(table Table, most int) resolver.State {
-	return resolver.State{Attributes: attributes.New(routesKey{}, &routes{table, most})}
+// State returns the state that a resolver passes to its ClientConn initially and after each change of the table.
+// maxOutstanding limits the concurrent calls per server; 0 means no limit.
+func State(table Table, maxOutstanding int) resolver.State {
+	return resolver.State{Attributes: attributes.New(routesKey{}, &routes{table, maxOutstanding})}
 }
 
-// WithKey returns the context of a call that goes to the owner of a key.
+// WithKey returns the context of a call to the owner of a key.
 func WithKey(ctx context.Context, key leasehold.Key) context.Context {
 	return &keyed{ctx, key}
 }
 
-// keyed is what context.WithValue would return, without a second allocation for the
-// key: it is on the way of every call.
+// keyed is a context with a key. Unlike context.WithValue it needs no second allocation for the key of each
+// call.
 type keyed struct {
 	context.Context
 	key leasehold.Key
@@ -57,7 +53,7 @@ type keyed struct {
 
 type callKey struct{}
 
-// Value finds the context itself.
+// Value returns the context itself for callKey.
 func (k *keyed) Value(key any) any {
 	if key == (callKey{}) {
 		return k
@@ -73,40 +69,39 @@ func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.B
 	return &policy{cc: cc, conns: map[string]*conn{}}
 }
 
-// A policy is the balancer of one ClientConn. gRPC calls it, and the listeners of
-// its connections, one at a time.
+// A policy is the balancer of one ClientConn. gRPC serializes calls of its methods and of the listeners of its
+// connections.
 type policy struct {
 	cc     balancer.ClientConn
 	routes *routes
-	conns  map[string]*conn // by address; pickers share it, so it is replaced and not changed
+	conns  map[string]*conn // by address; immutable, because pickers share it
 	counts [connectivity.Shutdown + 1]int
 }
 
-// UpdateClientConnState takes a table over, as it is now. It publishes a picker
-// even if the servers are the same: calls may wait for one to find that their key
-// has gone to another server.
+// UpdateClientConnState applies a new table. It publishes a picker even if the servers are unchanged, because the key of a
+// waiting call may have moved.
 func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 	given, ok := s.ResolverState.Attributes.Value(routesKey{}).(*routes)
 	if !ok {
 		return balancer.ErrBadResolverState
 	}
 	p.routes = given
-	gone, err := p.follow(given.table.Addrs())
+	gone, err := p.updateConns(given.table.Addrs())
 	p.publish()
 	for _, c := range gone {
-		c.sub.Shutdown() // when its calls have ended
+		c.sub.Shutdown() // after its calls have ended
 	}
 	return err
 }
 
-// follow makes the connections those to the addresses, and returns the others.
-func (p *policy) follow(addrs []string) (gone []*conn, err error) {
+// updateConns sets the connections to those of the addresses, and returns the removed ones.
+func (p *policy) updateConns(addrs []string) (gone []*conn, err error) {
 	next := make(map[string]*conn, len(addrs))
 	for _, addr := range addrs {
 		c, known := p.conns[addr]
 		if !known {
 			if c, err = p.connection(addr); err != nil {
-				return nil, err // it is being closed
+				return nil, err // the ClientConn is closing
 			}
 		}
 		next[addr] = c
@@ -121,9 +116,9 @@ func (p *policy) follow(addrs []string) (gone []*conn, err error) {
 	return gone, nil
 }
 
-// connection adds a connection that is not connected yet.
+// connection returns a new idle connection.
 func (p *policy) connection(addr string) (*conn, error) {
-	c := newConn(addr, p.routes.most)
+	c := newConn(addr, p.routes.maxOutstanding)
 	var err error
 	c.sub, err = p.cc.NewSubConn([]resolver.Address{{Addr: addr}}, balancer.NewSubConnOptions{ //nolint:staticcheck // it is deprecated for more than one address
 		StateListener: func(s balancer.SubConnState) { p.changed(c, s) },
@@ -135,10 +130,10 @@ func (p *policy) connection(addr string) (*conn, error) {
 	return c, nil
 }
 
-// changed hears of the state of a connection.
+// changed processes a state change of a connection.
 func (p *policy) changed(c *conn, s balancer.SubConnState) {
 	if p.conns[c.addr] != c {
-		return // its address has gone
+		return // it is removed
 	}
 	p.counts[c.known]--
 	c.set(s)
@@ -146,7 +141,7 @@ func (p *policy) changed(c *conn, s balancer.SubConnState) {
 	p.publish()
 }
 
-// publish has waiting calls look again.
+// publish updates the picker, so that waiting calls pick again.
 func (p *policy) publish() {
 	p.cc.UpdateState(balancer.State{
 		ConnectivityState: p.state(),
@@ -154,7 +149,7 @@ func (p *policy) publish() {
 	})
 }
 
-// state is what the ClientConn says of itself: that of its best connection.
+// state returns the state of the ClientConn: that of its best connection.
 func (p *policy) state() connectivity.State {
 	for _, s := range []connectivity.State{connectivity.Ready, connectivity.Connecting, connectivity.Idle} {
 		if p.counts[s] > 0 {
@@ -164,16 +159,16 @@ func (p *policy) state() connectivity.State {
 	return connectivity.TransientFailure
 }
 
-// ResolverError does nothing: a table stays good when there is no newer one.
+// ResolverError does nothing: the last table stays valid.
 func (p *policy) ResolverError(error) {}
 
 // UpdateSubConnState is never called: connections have listeners.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle does nothing: connections are made when they are needed.
+// ExitIdle does nothing: calls establish connections.
 func (p *policy) ExitIdle() {}
 
-// Close lets go of the connections.
+// Close closes all connections.
 func (p *policy) Close() {
 	for _, c := range p.conns {
 		c.sub.Shutdown()

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// places is a table: the key of each address is its place in the list.
+// places is a table: the key of each address is its index.
 type places []string
 
 func (p places) Find(k leasehold.Key) (string, bool) {
@@ -31,7 +31,7 @@ func (p places) Addrs() []string {
 	return slices.Compact(addrs)
 }
 
-// A fakeConn is a ClientConn of which a policy makes connections.
+// A fakeConn is a ClientConn for a policy.
 type fakeConn struct {
 	balancer.ClientConn
 	made  map[string]*fakeSub
@@ -77,7 +77,7 @@ func newPolicy(t *testing.T, most int, p places) (*fakeConn, func(places)) {
 	return cc, update
 }
 
-// wantWait wants a call to wait for the next picker.
+// wantWait checks that a call waits for the next picker.
 func (c *fakeConn) wantWait(t *testing.T, k leasehold.Key) {
 	t.Helper()
 	if _, err := c.pick(k); !errors.Is(err, balancer.ErrNoSubConnAvailable) {
@@ -106,17 +106,17 @@ func (c *fakeConn) wantNotSent(t *testing.T, k leasehold.Key, code codes.Code, k
 func (c *fakeConn) wantState(t *testing.T, want connectivity.State) {
 	t.Helper()
 	if c.state.ConnectivityState != want {
-		t.Errorf("the connection is %v, want %v", c.state.ConnectivityState, want)
+		t.Errorf("state %v, want %v", c.state.ConnectivityState, want)
 	}
 }
 
-func TestLifeOfAConnection(t *testing.T) {
+func TestConnectionStates(t *testing.T) {
 	cc, update := newPolicy(t, 0, places{"a", "b", ""})
 	cc.wantState(t, connectivity.Idle)
 	cc.wantWait(t, 0)
 	cc.wantWait(t, 0)
 	if a, b := cc.made["a"], cc.made["b"]; a.connects != 1 || b.connects != 0 {
-		t.Errorf("a was told to connect %d times, want once; b %d times", a.connects, b.connects)
+		t.Errorf("connects of a: %d, want 1; of b: %d", a.connects, b.connects)
 	}
 	cc.is("a", connectivity.Connecting)
 	cc.wantState(t, connectivity.Connecting)
@@ -129,7 +129,7 @@ func TestLifeOfAConnection(t *testing.T) {
 	cc.is("a", connectivity.Idle)
 	cc.wantWait(t, 0)
 	if n := cc.made["a"].connects; n != 2 {
-		t.Errorf("a was told to connect %d times, want 2: its connection has ended", n)
+		t.Errorf("connects of a: %d, want 2 after its connection has ended", n)
 	}
 	cc.is("a", connectivity.TransientFailure)
 	cc.wantNotSent(t, 0, codes.Unavailable, leasehold.ErrUnavailable)
@@ -148,14 +148,14 @@ func TestTableChanges(t *testing.T) {
 	cc.wantSent(t, 0, "b")
 	cc.wantSent(t, 1, "a")
 	if a != cc.made["a"] || a.shutdowns > 0 {
-		t.Error("what stays was closed")
+		t.Error("a remaining connection was closed")
 	}
 	update(places{"b", "b"})
 	cc.wantSent(t, 1, "b")
 	if a.shutdowns != 1 {
-		t.Errorf("what has gone was closed %d times", a.shutdowns)
+		t.Errorf("a removed connection was closed %d times", a.shutdowns)
 	}
-	cc.is("a", connectivity.Shutdown) // is of no interest any more
+	cc.is("a", connectivity.Shutdown) // ignored
 	cc.wantState(t, connectivity.Ready)
 	update(places{"", ""})
 	cc.wantNotSent(t, 0, codes.Unavailable, leasehold.ErrNoOwner)
@@ -163,17 +163,17 @@ func TestTableChanges(t *testing.T) {
 
 	update(places{"a"})
 	if cc.made["a"] == a {
-		t.Error("what has come back was not made anew")
+		t.Error("no new connection for an address that was added again")
 	}
 	cc.wantWait(t, 0)
-	// A picker that is older than its table waits for the next one.
+	// With a picker older than its table the call waits for the next one.
 	ahead := &picker{table: places{"new"}, conns: old.(*picker).conns}
 	if _, err := ahead.Pick(balancer.PickInfo{Ctx: WithKey(context.Background(), 0)}); !errors.Is(err, balancer.ErrNoSubConnAvailable) {
-		t.Errorf("it says %v", err)
+		t.Errorf("error %v", err)
 	}
 }
 
-func TestCap(t *testing.T) {
+func TestOutstandingLimit(t *testing.T) {
 	cc, _ := newPolicy(t, 2, places{"a", "b"})
 	cc.is("a", connectivity.Ready)
 	cc.is("b", connectivity.Ready)
@@ -207,6 +207,6 @@ func TestPickDoesNotAllocate(t *testing.T) {
 		r, _ := cc.state.Picker.Pick(call)
 		r.Done(balancer.DoneInfo{})
 	}); n != 0 {
-		t.Errorf("a pick allocates %v times", n)
+		t.Errorf("%v allocations per pick", n)
 	}
 }

@@ -11,47 +11,46 @@ import (
 type conn struct {
 	addr string
 	sub  balancer.SubConn
-	most int64                    // calls at a time; 0 is any number
-	done func(balancer.DoneInfo)  // release, made once and not for each call
-	view atomic.Pointer[connView] // what pickers know
+	done func(balancer.DoneInfo)  // ends a call; allocated once, not per call
+	view atomic.Pointer[connView] // state for pickers
 
-	outstanding atomic.Int64 // calls that were picked and are not done
+	maxOutstanding int64 // 0: no limit
+	outstanding    atomic.Int64
 
-	known connectivity.State // what the policy knows
+	known connectivity.State // state for the policy
 }
 
-// A connView is the state of a connection. It is immutable but for wanted.
+// A connView is the state of a connection. It is immutable except for wanted.
 type connView struct {
 	state   connectivity.State
-	failure error       // why, if the state is TransientFailure
-	wanted  atomic.Bool // somebody has asked an idle one to connect
+	failure error       // set if the state is TransientFailure
+	wanted  atomic.Bool // connect was called
 }
 
-func newConn(addr string, most int) *conn {
-	c := &conn{addr: addr, most: int64(most), known: connectivity.Idle}
+func newConn(addr string, maxOutstanding int) *conn {
+	c := &conn{addr: addr, maxOutstanding: int64(maxOutstanding), known: connectivity.Idle}
 	c.view.Store(&connView{state: connectivity.Idle})
 	c.done = func(balancer.DoneInfo) { c.outstanding.Add(-1) }
 	return c
 }
 
-// set is called by the policy.
+// set stores a state change of the policy.
 func (c *conn) set(s balancer.SubConnState) {
 	c.known = s.ConnectivityState
 	c.view.Store(&connView{state: s.ConnectivityState, failure: s.ConnectionError})
 }
 
-// connect begins to connect, once for as long as the connection stays idle.
+// connect starts to connect an idle connection, once per idle period.
 func (c *conn) connect(v *connView) {
 	if v.wanted.CompareAndSwap(false, true) {
-		c.sub.Connect() // which does not wait
+		c.sub.Connect() // it does not block
 	}
 }
 
-// acquire reports whether there is room for one more call, and counts it. What is
-// counted beyond the bound for a moment may keep out a call that there is room for,
-// but lets none in that there is no room for.
+// acquire counts a call, or reports false at the limit. Concurrent calls may be rejected slightly below the limit, but none is
+// accepted above it.
 func (c *conn) acquire() bool {
-	if n := c.outstanding.Add(1); c.most > 0 && n > c.most {
+	if n := c.outstanding.Add(1); c.maxOutstanding > 0 && n > c.maxOutstanding {
 		c.outstanding.Add(-1)
 		return false
 	}

@@ -1,26 +1,19 @@
-// Package keybalancer is a load balancing policy of gRPC that sends each call to
-// the server that owns its key. The API that it implements is experimental, which
-// is why it is here and not in package leasegrpc: a new version of gRPC changes
-// this package, and no other.
+// Package keybalancer is a gRPC load balancing policy that sends each call to the owner of its key. gRPC's API for policies
+// is experimental. The package isolates it from package leasegrpc.
 //
-// # DESIGN
+// # Design
 //
-// A resolver hands over a [Table], with [State], and again whenever the table has
-// changed. The policy has one connection for each address in it, which is not made
-// before the first call needs it: a caller of a thousand servers may talk to ten.
-// A connection whose address has gone takes no more calls, and ends with the last
-// that it has.
+// A resolver passes a [Table] to the policy with [State], and again after each change of the table. The policy has one
+// connection per address in the table, which is established by the first call: a caller of a thousand servers may use
+// ten. A connection whose address is removed accepts no new calls, and is closed after its last one.
 //
-// A call finds its server when it is sent, in Pick: the key is in its context, the
-// table says the address, and a map that is never changed has the connection. That
-// takes no lock and does not allocate. Whatever a call waits for, a connection or a
-// table that this package has not seen yet, ends with another picker; then it looks
-// again, so that one that waits for a server that does not answer follows its key
-// when the key has moved.
+// Pick selects the server when the call is sent: the key is in the context, the table has the address, and an immutable map the
+// connection. That takes no lock and does not allocate. A call that waits for a connection or for a newer table waits for the
+// next picker, which selects again. So a call to a server that does not respond follows its key when that moves.
 //
-// A call that finds no owner, or no connection, or too many others under way, is not
-// kept waiting here, but told so with a [NotSent]: how long to try is decided above.
+// A call without owner or connection, or above the limit of outstanding calls, fails at once with [NotSent]. The caller of
+// the policy decides about retries.
 //
-// gRPC calls a policy from one goroutine, and pickers from many. So a Balancer has no
-// lock, and what it shares with its pickers is atomic.
+// gRPC calls a policy from one goroutine, and pickers from many. So the policy has no lock, and its state shared with pickers is
+// atomic.
 package keybalancer

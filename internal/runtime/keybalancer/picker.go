@@ -9,34 +9,33 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A picker finds the connection for a call. It is immutable, but for the state of
-// its connections.
+// A picker selects the connection of a call. It is immutable except for the state of its connections.
 type picker struct {
 	table Table
 	conns map[string]*conn
 }
 
-// Pick says which connection a call takes, if it has a key.
+// Pick returns the connection to the owner of the call's key.
 func (p *picker) Pick(call balancer.PickInfo) (balancer.PickResult, error) {
 	k, ok := call.Ctx.Value(callKey{}).(*keyed)
 	if !ok {
 		return balancer.PickResult{}, notSent(codes.Internal, leasehold.ErrInternal, call.FullMethodName,
-			"the call has no key: the interceptors of package leasegrpc have not seen it")
+			"the call has no key: use the interceptors of package leasegrpc")
 	}
 	addr, ok := p.table.Find(k.key)
 	if !ok {
-		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.ErrNoOwner, k.key.String(), "nobody owns the key")
+		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.ErrNoOwner, k.key.String(), "the key has no owner")
 	}
 	c := p.conns[addr]
 	if c == nil {
-		// The table has changed since, and we are about to hear of it.
+		// The table has changed, and a new picker follows.
 		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 	}
 	switch v := c.view.Load(); v.state {
 	case connectivity.Ready:
 		if !c.acquire() {
 			return balancer.PickResult{}, notSent(codes.ResourceExhausted, leasehold.ErrLimit, addr,
-				"%d calls to the server are under way: the cap on outstanding calls", c.most)
+				"%d calls to the server are outstanding: the limit is reached", c.maxOutstanding)
 		}
 		return balancer.PickResult{SubConn: c.sub, Done: c.done}, nil
 	case connectivity.TransientFailure:
@@ -45,13 +44,13 @@ func (p *picker) Pick(call balancer.PickInfo) (balancer.PickResult, error) {
 	case connectivity.Idle:
 		c.connect(v)
 		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
-	default: // it is connecting
+	default: // connecting
 		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 	}
 }
 
-// NotSent is why a call was not sent to any server. gRPC hands it to interceptors
-// as it is, because it is a status; of a code that a policy may use.
+// NotSent is the error of a call that was not sent to any server. gRPC passes it to interceptors unchanged, because it is a status
+// with a code that a policy may use.
 type NotSent struct {
 	Code codes.Code
 	Err  error // a *leasehold.Error
@@ -63,8 +62,8 @@ func notSent(code codes.Code, kind leasehold.Kind, subject, format string, args 
 
 func (e *NotSent) Error() string { return e.Err.Error() }
 
-// Unwrap gives errors.Is the kind.
+// Unwrap returns the error with the kind.
 func (e *NotSent) Unwrap() error { return e.Err }
 
-// GRPCStatus is what status.FromError looks for.
+// GRPCStatus returns the status for status.FromError.
 func (e *NotSent) GRPCStatus() *status.Status { return status.New(e.Code, e.Error()) }

@@ -7,19 +7,19 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// mostCells is how many cells leases are cut into together, at most, unless
-// there are more leases than that; and more than half of it at least.
-const mostCells = 512
+// maxCells is the maximum number of cells of all leases, unless there are more leases. The number of cells is more than half of
+// it.
+const maxCells = 512
 
-// A plot is the range of a lease, cut into cells of equal size. Both of its ends
-// are in it, so that nothing needs to be said about the end of the key space.
+// A plot is the range of a lease, divided into cells of equal size. Both of its ends are inclusive, so the end of the key
+// space is no special case.
 type plot struct {
 	first, last leasehold.Key
-	step        uint64 // the keys of a cell; 0 if there is one cell
-	cell        int    // the first cell's number
+	step        uint64 // keys per cell; 0 if there is one cell
+	cell        int    // number of the first cell
 }
 
-// cells returns how many there are.
+// cells returns the number of cells.
 func (p *plot) cells() int {
 	if p.step == 0 {
 		return 1
@@ -35,7 +35,7 @@ func (p *plot) at(key leasehold.Key) int {
 	return p.cell + int(uint64(key-p.first)/p.step)
 }
 
-// ends returns the first and the last key of the i-th cell.
+// ends returns the first and the last key of cell i.
 func (p *plot) ends(i int) (first, last leasehold.Key) {
 	if p.step == 0 {
 		return p.first, p.last
@@ -50,15 +50,14 @@ func (p *plot) ends(i int) (first, last leasehold.Key) {
 // A layout is the plots of all leases held, sorted.
 type layout []plot
 
-// cut makes a layout of leases that are sorted and do not overlap: each is cut
-// into the same number of cells, a power of two, or into its keys if it has
-// fewer.
+// cut returns the layout of leases that are sorted and do not overlap. It divides each into the same number of cells, a power
+// of two, or into its keys if they are fewer.
 func cut(leases []leasehold.Lease) layout {
 	if len(leases) == 0 {
 		return nil
 	}
 	parts := uint64(1)
-	if each := mostCells / len(leases); each > 1 {
+	if each := maxCells / len(leases); each > 1 {
 		parts = 1 << (bits.Len(uint(each)) - 1)
 	}
 	out := make(layout, len(leases))
@@ -74,7 +73,7 @@ func cut(leases []leasehold.Lease) layout {
 	return out
 }
 
-// cells returns how many there are in all plots.
+// cells returns the number of cells of all plots.
 func (l layout) cells() int {
 	if len(l) == 0 {
 		return 0
@@ -83,7 +82,7 @@ func (l layout) cells() int {
 	return p.cell + p.cells()
 }
 
-// find returns the number of the cell that has the key, and whether one has.
+// find returns the number of the cell of a key; false if the key is not held.
 func (l layout) find(key leasehold.Key) (int, bool) {
 	i, _ := slices.BinarySearchFunc(l, key, func(p plot, key leasehold.Key) int {
 		if p.last < key {
@@ -97,7 +96,7 @@ func (l layout) find(key leasehold.Key) (int, bool) {
 	return l[i].at(key), true
 }
 
-// each calls f with every cell in order.
+// each calls f for every cell in order.
 func (l layout) each(f func(cell int, first, last leasehold.Key)) {
 	for i := range l {
 		for c := range l[i].cells() {

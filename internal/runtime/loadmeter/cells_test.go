@@ -8,12 +8,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lease is one whose generation does not matter.
+// lease returns a lease without generation.
 func lease(start, limit leasehold.Key) leasehold.Lease {
 	return leasehold.Lease{Range: leasehold.Range{Start: start, Limit: limit}, Generation: 1}
 }
 
-// everything is one lease on all keys.
+// everything returns one lease on all keys.
 func everything() []leasehold.Lease { return []leasehold.Lease{lease(0, 0)} }
 
 // evenly returns n leases that cover the key space between them.
@@ -27,7 +27,7 @@ func evenly(n int) []leasehold.Lease {
 	return out
 }
 
-func TestHowManyCells(t *testing.T) {
+func TestNumberOfCells(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		leases []leasehold.Lease
@@ -51,7 +51,7 @@ func TestHowManyCells(t *testing.T) {
 	}
 }
 
-// drawLeases draws sorted leases: narrow and wide ones, neighbours and gaps.
+// drawLeases generates sorted leases: narrow and wide, adjacent and with gaps.
 func drawLeases(t *rapid.T) []leasehold.Lease {
 	bounds := rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 3000)), 0, 40, rapid.ID).Draw(t, "bounds")
 	var out []leasehold.Lease
@@ -72,12 +72,12 @@ func drawLeases(t *rapid.T) []leasehold.Lease {
 	return out
 }
 
-// Cells cover just what is held, each key once, and find agrees with that.
+// Cells cover exactly the leases, each key once, and find agrees.
 func TestCellsCoverTheLeases(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		leases := drawLeases(t)
 		l := cut(leases)
-		if n := l.cells(); n > max(mostCells, len(leases)) || len(leases) > 0 && n < len(leases) {
+		if n := l.cells(); n > max(maxCells, len(leases)) || len(leases) > 0 && n < len(leases) {
 			t.Fatalf("%d cells of %d leases", n, len(leases))
 		}
 		next, at := 0, 0 // the next cell, and the lease that it is in
@@ -110,7 +110,7 @@ func TestCellsCoverTheLeases(t *testing.T) {
 			held = held || lease.Range.Contains(key)
 		}
 		if _, ok := l.find(key); ok != held {
-			t.Fatalf("%v is found: %t, and held: %t", key, ok, held)
+			t.Fatalf("%v found: %t, held: %t", key, ok, held)
 		}
 	})
 }

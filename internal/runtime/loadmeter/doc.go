@@ -1,46 +1,36 @@
-// Package load measures how much work the keys of an owner cost it: how much per
-// second in each part of what it holds, and which keys cost most.
+// Package loadmeter measures the work of an owner: the rate per second in each part of its ranges, and the keys with the
+// highest cost.
 //
-// # DESIGN
+// # Design
 //
-// The problem: every request is to be counted, a request costs its server's
-// check of a lease some 50 ns, and counting may add 5 to that. A counter that
-// many cores write costs more than that, and one per core and range more memory
-// than it is worth.
+// Problem: every request must be counted. A request costs its server a lease check of about 50 ns, and counting may
+// add 5 ns. A counter that many cores write costs more than that, and one counter per core and range costs too
+// much memory.
 //
-// So few requests are looked at. A check draws a lot, made of the reading of the
-// clock that it has at hand and the key: three multiplications and a comparison
-// with a threshold that is hardly ever written. One that is drawn counts for as
-// many as the lot makes it stand for, so that no key is favoured and sums come
-// out right. The threshold follows the work, so that about 2,000 a second are
-// drawn from any number; below that each one is counted.
+// Idea: sample few requests. Count computes a pseudorandom number from the current clock reading and the key, and compares it
+// with a threshold that is rarely written: three multiplications and a comparison. The weight of a sample is the
+// inverse of its probability, so sums are unbiased and no key is favoured. The threshold adapts to the rate, for
+// about 2,000 samples per second. Below that every request is counted.
 //
-// Costs that an application reports are drawn in proportion to their size: one
-// that is a tenth of the threshold has a chance of a tenth, and then counts for
-// the threshold; one above it always counts, for itself. The sum is right again,
-// and no single large cost is missed, or counted a thousand times (Duffield, Lund
-// and Thorup, "Learn more, sample less", 2005). A request is a cost of 1.
+// Costs that an application reports are sampled in proportion to their size: a cost of a tenth of the threshold has a
+// probability of a tenth, and the weight of the threshold. A cost above the threshold is always counted, with its own
+// value. So sums are unbiased, and a single large cost is neither missed nor multiplied (Duffield, Lund and
+// Thorup, "Learn more, sample less", 2005). A request is a cost of 1.
 //
-// What is drawn goes to one of a few buffers, whichever is free, with a lock of
-// its own. A buffer that is full is thinned: the threshold becomes twice the mean
-// of what is in it, and everything in it is drawn again, which leaves about half.
-// So memory is bounded and nobody waits, however sudden the work and however
-// rarely the buffers are emptied.
+// A sample goes to any of a few buffers that is not locked. A full buffer is resampled: the threshold becomes twice the mean
+// of its samples, and about half of them stay. So memory is bounded and no caller blocks, however sudden the load and however rarely
+// the buffers are drained.
 //
-// They are emptied with each report, and when leases come or go, by the one
-// goroutine that has all of the rest: averages that forget with a time constant
-// of 15 s, for cells of the key space, and for the heaviest keys a summary of
-// fixed size (package hotkeys). Averages of keys that are new are over the time
-// since they came. A buffer has keys, not cells, so that it does not matter what
-// was held when something was drawn.
+// Each report and each change of leases drains the buffers. One goroutine has all other state: exponential moving
+// averages with a time constant of 15 s for cells of the key space, and a summary of fixed size for the heaviest
+// keys (package hotkeys). Averages of new keys cover the time since they were granted. Buffers contain keys, not
+// cells, so a change of leases does not invalidate them.
 //
-// What was tried and dropped: a random number from math/rand/v2 instead of the
-// lot, which alone takes the 5 ns, where the lot and all else take 2 or 3 of them
-// (BenchmarkCounting of package owner); a lot that is one multiplication, which a
-// loop in step with the clock can bring to favour some keys for seconds; counters
-// per stripe and cell, which take more memory than buffers and have to be remade
-// whenever a lease comes or goes.
+// Rejected alternatives: a random number from math/rand/v2, which alone takes 5 ns, while the whole of Count takes 2
+// or 3 ns (BenchmarkCounting of package owner); a pseudorandom number by one multiplication, which favours some keys for seconds
+// in a loop that is in step with the clock; counters per stripe and cell, which take more memory than buffers and must
+// be rebuilt when leases change.
 //
-// A clock that stands still between two checks draws the same lot for the same
-// key. Sums are right all the same, but vary more.
+// A clock that does not advance between two checks returns the same number for the same key. Sums stay unbiased, but have a higher
+// variance.
 package loadmeter

@@ -9,29 +9,26 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// memory is the time constant of all averages: what happened so long ago counts
-// e times less than what happens now.
+// memory is the time constant of all averages: the weight of work decays by a factor of e in this time.
 const memory = 15 * time.Second
 
-// heaviest is how many keys are watched: one that has more than 0.2 % of the
-// work is among them.
+// heaviest is the size of the summary of keys. It contains every key with more than 0.2 % of the work.
 const heaviest = 512
 
-// An account is what is known about a cell.
+// An account has the averages of a cell.
 type account struct {
-	// work is the average of the work per second, with nothing for the time
-	// before the cell was held.
+	// work is the average work per second, counting 0 for the time before the cell was granted.
 	work float64
-	// known is the share of the average that the cell was held: 1 - e^(-age /
-	// memory), since it was granted. So work / known is the average since then.
+	// known is the weight of the time since the cell was granted: 1 - e^(-age / memory). So work / known is
+	// the average since then.
 	known float64
 }
 
-// A ledger has averages of the work on each cell and on the heaviest keys. It is
-// pure: time comes as an argument. It is not safe for concurrent use.
+// A ledger has the average work of each cell and of the heaviest keys. It is pure: the time is an argument. It is not safe
+// for concurrent use.
 type ledger struct {
 	at       mono.Instant
-	gain     float64 // what an entry adds to an average, per unit of its weight
+	gain     float64 // increment of an average per unit of weight
 	layout   layout
 	accounts []account // one for each cell
 	keys     *hotkeys.Summary
@@ -44,13 +41,13 @@ func newLedger(now mono.Instant) ledger {
 	return ledger{at: now, gain: 1 / memory.Seconds(), keys: hotkeys.New(heaviest)}
 }
 
-// advance lets time pass. What is entered after it is taken to have happened
-// evenly since the last time.
+// advance decays all averages to an instant. Samples that are entered next are distributed evenly over the time since the
+// previous call.
 func (l *ledger) advance(now mono.Instant) {
 	passed := max(0, now.Sub(l.at).Seconds())
 	l.at = max(l.at, now)
-	fresh := -math.Expm1(-passed / memory.Seconds()) // exact also if little time has passed
-	l.gain = 1 / memory.Seconds()                    // the limit for no time at all
+	fresh := -math.Expm1(-passed / memory.Seconds()) // exact for short times, too
+	l.gain = 1 / memory.Seconds()                    // the limit for a time of 0
 	if passed > 0 {
 		l.gain = fresh / passed
 	}
@@ -65,7 +62,7 @@ func (l *ledger) advance(now mono.Instant) {
 	l.entries *= kept
 }
 
-// enter adds a sample. One of a key that is not held is of no interest.
+// enter adds a sample. It ignores keys that are not held.
 func (l *ledger) enter(s sample) {
 	cell, ok := l.layout.find(s.key)
 	if !ok {
@@ -78,8 +75,8 @@ func (l *ledger) enter(s sample) {
 	l.entries += l.gain
 }
 
-// hold takes over what is known to a new layout. Within a cell, what is known
-// about single keys stays with them, and the rest is spread evenly.
+// hold converts the averages to the layout of new leases. The work of single keys stays with them; the rest of a cell is
+// distributed evenly.
 func (l *ledger) hold(leases []leasehold.Lease) {
 	for c := range l.keys.All() {
 		l.post(c.Key, -c.Least())
@@ -95,7 +92,7 @@ func (l *ledger) hold(leases []leasehold.Lease) {
 	}
 }
 
-// post adds to the work of the cell that has the key, which is not below 0.
+// post adds to the work of the cell of a key, with a minimum of 0.
 func (l *ledger) post(key leasehold.Key, work float64) {
 	if cell, ok := l.layout.find(key); ok {
 		a := &l.accounts[cell]
@@ -103,8 +100,8 @@ func (l *ledger) post(key leasehold.Key, work float64) {
 	}
 }
 
-// spread returns what the present cells know about the keys of other ones. Both
-// are sorted, so that one walk along each is enough.
+// spread distributes the accounts of the current cells to those of another layout. Both are sorted, so one pass over each
+// suffices.
 func (l *ledger) spread(next layout) []account {
 	type span struct {
 		cell        int

@@ -27,7 +27,7 @@ func newBook(leases []leasehold.Lease) *book {
 	return b
 }
 
-// pass lets a time pass, in which so much work was done on each of the keys.
+// pass advances the clock, with an amount of work on each of the keys.
 func (b *book) pass(d time.Duration, work float64, keys ...leasehold.Key) {
 	b.now = b.now.Add(d)
 	b.advance(b.now)
@@ -36,7 +36,7 @@ func (b *book) pass(d time.Duration, work float64, keys ...leasehold.Key) {
 	}
 }
 
-// total is the work on the keys of r, as far as they are told of.
+// total returns the reported work on the keys of r.
 func total(l *partition.Loads, r leasehold.Range) float64 {
 	sum := 0.0
 	for _, c := range l.Cells {
@@ -70,13 +70,12 @@ func wantValid(t rapid.TB, l *partition.Loads) {
 			}
 		}
 		if !told {
-			t.Fatalf("%v costs %v, which is not part of a cell", h.Key, h.Rate)
+			t.Fatalf("hot key %v with rate %v is in no cell", h.Key, h.Rate)
 		}
 	}
 }
 
-// Steady work is told as what it is, from the first second on, whether the
-// books are kept every 10 ms or every 10 s.
+// Steady work is reported exactly from the first second on, with any interval of updates.
 func TestSteadyWork(t *testing.T) {
 	for _, step := range []time.Duration{10 * time.Millisecond, time.Second, 10 * time.Second} {
 		b := newBook(everything())
@@ -96,9 +95,8 @@ func TestSteadyWork(t *testing.T) {
 	}
 }
 
-// After a change, the average comes closer to the new rate by a factor of e
-// every 15 s.
-func TestAveragesForget(t *testing.T) {
+// After a change the difference to the new rate decays by a factor of e every 15 s.
+func TestAveragesDecay(t *testing.T) {
 	b := newBook(everything())
 	for range 100 {
 		b.pass(time.Second, 100, 7)
@@ -111,8 +109,8 @@ func TestAveragesForget(t *testing.T) {
 	wantValid(t, b.loads())
 }
 
-// Time that does not pass, or goes back, does no harm.
-func TestNoTimeAtAll(t *testing.T) {
+// The averages stay valid if time does not advance or goes back.
+func TestTimeDoesNotAdvance(t *testing.T) {
 	b := newBook(everything())
 	b.pass(2*time.Second, 10, 1)
 	b.pass(0, 10, 1)
@@ -120,12 +118,11 @@ func TestNoTimeAtAll(t *testing.T) {
 	l := b.loads()
 	wantValid(t, l)
 	if sum := total(l, leasehold.Range{}); sum < 10 || sum > 20 {
-		t.Errorf("30 in 2 s are %v per second", sum)
+		t.Errorf("30 in 2 s: %v per second", sum)
 	}
 }
 
-// A range that was granted a moment ago is not told of; then its rate is over
-// the time since, whatever is known about the others.
+// A range below the minimum age is not reported. After that its rate covers the time since the grant.
 func TestNewRange(t *testing.T) {
 	left, right := lease(0, 1<<63), lease(1<<63, 0)
 	b := newBook([]leasehold.Lease{left})
@@ -146,9 +143,9 @@ func TestNewRange(t *testing.T) {
 	wantAbout(t, "the old range", total(l, left.Range), 9, 0.1)
 }
 
-// What is known about keys stays known when leases are split, merged, renewed
-// under another generation, or cut into other cells because there are more.
-func TestKnowledgeSurvivesNewLeases(t *testing.T) {
+// The averages of keys are kept when leases are split, merged, granted with another generation, or divided into other
+// cells.
+func TestAveragesSurviveNewLeases(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBook(everything())
 		const parts = 64
@@ -184,8 +181,7 @@ func TestKnowledgeSurvivesNewLeases(t *testing.T) {
 	})
 }
 
-// A key that is known to be hot keeps its work when its cell is cut, and takes
-// it along when it goes.
+// A hot key keeps its work when its cell is divided, and removes it when it is no longer held.
 func TestHotKeysSurviveNewLeases(t *testing.T) {
 	const hot = leasehold.Key(1)<<62 + 12345
 	b := newBook(evenly(64))
@@ -207,6 +203,6 @@ func TestHotKeysSurviveNewLeases(t *testing.T) {
 
 	b.hold([]leasehold.Lease{lease(1<<62, hot), lease(hot+1, 1<<62+1<<40)})
 	if l := b.loads(); len(l.Hot) > 0 || total(l, leasehold.Range{}) > 10 {
-		t.Errorf("the hot key is gone, and what is left is %v, %v", total(l, leasehold.Range{}), l.Hot)
+		t.Errorf("after the hot key is gone: %v, %v", total(l, leasehold.Range{}), l.Hot)
 	}
 }

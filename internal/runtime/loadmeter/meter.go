@@ -11,66 +11,57 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// MaxCost is the most that can be added at once: a thousand seconds in
-// nanoseconds, or a terabyte in bytes.
+// MaxCost is the maximum of a single cost: a thousand seconds in nanoseconds, or a terabyte in bytes.
 const MaxCost = 1e12
 
-// pace is how many samples a second are taken of any amount of work. The time
-// constant's worth of them is 30,000: one percent of the work is known to within
-// six percent of itself.
-const pace = 2000
+// samplesPerSecond is the target rate of samples for any load. Averages cover about 30,000 samples: the standard error of a share
+// of one percent is six percent of it.
+const samplesPerSecond = 2000
 
-// A Meter measures the work of one owner. [Meter.Count] and [Meter.Add] may be
-// called from many goroutines at once; [Meter.Hold] and [Meter.Loads] by one at
-// a time, on a clock that does not go back.
+// A Meter measures the work of one owner. [Meter.Count] and [Meter.Add] are safe for concurrent use. [Meter.Hold],
+// [Meter.Loads] and [Meter.Taken] are for one goroutine at a time, with a monotonic clock.
 type Meter struct {
-	// chance is out of 2^64 that a request is counted. It is 0 if requests do
-	// not count. It is read by every check, and written once a second.
+	// chance is the probability of sampling a request, times 2^64; 0 if requests do not count. Every
+	// check reads it; it is written about once a second.
 	chance atomic.Uint64
-	// threshold is the cost from which on every one counts, as the bits of a
-	// float64. It is 0 at first: each does.
+	// threshold is the cost from which on every cost is counted, as the bits of a float64; initially
+	// 0.
 	threshold atomic.Uint64
 	requests  bool
 	stripes   *stripes
 
-	// The rest belongs to whoever calls Hold and Loads.
+	// The following fields are for Hold, Loads and Taken.
 	ledger  ledger
 	drained []sample
-	// What was drawn since the threshold was last set.
-	since mono.Instant
-	drawn float64
-	taken float64 // what was drawn since Taken was last asked
+	since   mono.Instant // when the threshold was last adapted
+	sampled float64      // weight of samples since then
+	taken   float64      // weight of samples since the last call of Taken
 }
 
-// New returns a meter that begins now, with nothing held. It counts requests or,
-// if they do not count, costs.
+// New returns a meter without leases. It counts requests, or costs if requests is false.
 func New(now mono.Instant, requests bool) *Meter {
 	m := &Meter{requests: requests, stripes: new(stripes), ledger: newLedger(now), since: now}
-	m.draw(0)
+	m.setThreshold(0)
 	return m
 }
 
-// Count counts a request for a key, made now. It does not allocate, but for a few
-// buffers once, and costs two or three nanoseconds beside a reading of the clock.
+// Count counts a request for a key at the current instant. It allocates only the buffers, once, and takes two or three
+// nanoseconds besides the clock reading.
 func (m *Meter) Count(now mono.Instant, key leasehold.Key) {
-	if chance := m.chance.Load(); lot(now, key) < chance {
+	if chance := m.chance.Load(); hash(now, key) < chance {
 		m.keep(sample{key, math.MaxUint64 / float64(chance)})
 	}
 }
 
-// lot is a number that looks as if drawn at random. A loop that takes the same
-// time for each turn, and so reads the clock at regular intervals, still draws
-// evenly; and keys that take turns in it draw independently.
-func lot(now mono.Instant, key leasehold.Key) uint64 {
+// hash returns a pseudorandom number for a clock reading and a key. It is uniform also in a loop with regular clock
+// readings, and independent for the keys in such a loop.
+func hash(now mono.Instant, key leasehold.Key) uint64 {
 	x := (uint64(now) + uint64(key)*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
 	return (x ^ x>>32) * 0x94d049bb133111eb
 }
 
-// Add counts what work on a key has cost. A cost that is none is ignored, and
-// reported as false: one that is negative, not a number, or above MaxCost. If
-// requests count, nothing else does.
-//
-// It costs some 10 ns.
+// Add counts the cost of work on a key. It reports false for an invalid cost, which it ignores: negative, not a number, or above
+// MaxCost; and always if the meter counts requests. It takes about 10 ns.
 func (m *Meter) Add(key leasehold.Key, cost float64) bool {
 	if !(cost >= 0 && cost <= MaxCost) || m.requests {
 		return false
@@ -86,15 +77,15 @@ func (m *Meter) Add(key leasehold.Key, cost float64) bool {
 	return true
 }
 
-// keep puts a sample into a buffer.
+// keep adds a sample to a buffer.
 func (m *Meter) keep(s sample) {
 	if threshold := m.stripes.put(s); threshold > math.Float64frombits(m.threshold.Load()) {
-		m.draw(threshold)
+		m.setThreshold(threshold)
 	}
 }
 
-// draw sets the threshold.
-func (m *Meter) draw(threshold float64) {
+// setThreshold sets the threshold and the probability of requests.
+func (m *Meter) setThreshold(threshold float64) {
 	m.threshold.Store(math.Float64bits(threshold))
 	switch {
 	case !m.requests:
@@ -105,40 +96,38 @@ func (m *Meter) draw(threshold float64) {
 	}
 }
 
-// Hold says what is held from now on: leases that are sorted and do not overlap.
-// What is known about keys that stay held is kept.
+// Hold replaces the held leases, which are sorted and do not overlap. The averages of keys that stay held are kept.
 func (m *Meter) Hold(now mono.Instant, leases []leasehold.Lease) {
-	m.settle(now)
+	m.drain(now)
 	m.ledger.hold(leases)
 }
 
-// Loads returns what the keys held cost now, as far as that is known.
+// Loads returns the current loads of the held keys.
 func (m *Meter) Loads(now mono.Instant) *partition.Loads {
-	m.settle(now)
+	m.drain(now)
 	return m.ledger.loads()
 }
 
-// Taken returns how much work there was since it was last asked, as far as Hold and
-// Loads have seen it. It is for whoever calls these.
+// Taken returns the work since its last call, up to the last call of Hold or Loads.
 func (m *Meter) Taken() float64 {
 	taken := m.taken
 	m.taken = 0
 	return taken
 }
 
-// settle enters what has been drawn until now into the books.
-func (m *Meter) settle(now mono.Instant) {
+// drain moves all samples from the buffers to the ledger, and adapts the threshold.
+func (m *Meter) drain(now mono.Instant) {
 	m.ledger.advance(now)
 	for i := range m.stripes {
 		m.drained = m.stripes[i].swap(m.drained)
 		for _, s := range m.drained {
-			m.drawn += s.weight
+			m.sampled += s.weight
 			m.taken += s.weight
 			m.ledger.enter(s)
 		}
 	}
 	if passed := now.Sub(m.since); passed >= time.Second {
-		m.draw(m.drawn / passed.Seconds() / pace)
-		m.since, m.drawn = now, 0
+		m.setThreshold(m.sampled / passed.Seconds() / samplesPerSecond)
+		m.since, m.sampled = now, 0
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
-// buffered returns how many samples wait, and what they weigh together.
+// buffered returns the number of buffered samples and their total weight.
 func (m *Meter) buffered() (n int, weight float64) {
 	for i := range m.stripes {
 		for _, s := range m.stripes[i].samples {
@@ -22,9 +22,8 @@ func (m *Meter) buffered() (n int, weight float64) {
 	return n, weight
 }
 
-// Whatever the rhythm of requests, and however coarse the clock, sums are right
-// and only some requests are looked at.
-func TestSamplingIsFair(t *testing.T) {
+// Sums are unbiased and the number of samples is limited for any timing of requests and resolution of the clock.
+func TestSamplingIsUnbiased(t *testing.T) {
 	scattered := func(i int) leasehold.Key { return leasehold.Key(i) * 0x9e3779b97f4a7c15 }
 	every := func(d mono.Instant) func(int) mono.Instant {
 		return func(i int) mono.Instant { return mono.Instant(i) * d }
@@ -54,15 +53,15 @@ func TestSamplingIsFair(t *testing.T) {
 				if now >= begin+second {
 					begin += second
 					n, _ := m.buffered()
-					if begin > second { // it takes one to find the pace
+					if begin > second { // the first adapts the threshold
 						taken, seconds = taken+n, seconds+1
 					}
-					m.settle(begin)
+					m.drain(begin)
 				}
 				m.Count(now, test.key(i))
 			}
-			if perSecond := taken / seconds; perSecond < pace/2 || perSecond > 2*pace {
-				t.Errorf("%d samples in a second, want about %d", perSecond, pace)
+			if perSecond := taken / seconds; perSecond < samplesPerSecond/2 || perSecond > 2*samplesPerSecond {
+				t.Errorf("%d samples in a second, want about %d", perSecond, samplesPerSecond)
 			}
 			rate := float64(second) / float64(test.when(1<<20)) * (1 << 20)
 			wantAbout(t, "all", total(m.Loads(begin), leasehold.Range{}), rate, 0.1)
@@ -70,7 +69,7 @@ func TestSamplingIsFair(t *testing.T) {
 	}
 }
 
-// Each of a few keys gets its share.
+// Each of a few keys has its share of the samples.
 func TestSamplingFavoursNoKey(t *testing.T) {
 	m := New(0, true)
 	m.Hold(0, everything())
@@ -80,7 +79,7 @@ func TestSamplingFavoursNoKey(t *testing.T) {
 		now += 1000
 		m.Count(now, leasehold.Key(i%keys)<<61)
 		if now%second == 0 {
-			m.settle(now)
+			m.drain(now)
 		}
 	}
 	l := m.Loads(now)
@@ -92,10 +91,9 @@ func TestSamplingFavoursNoKey(t *testing.T) {
 	}
 }
 
-// A loop over a hundred keys whose rhythm makes lots that were a product alone
-// stand nearly still for each of them: some would be drawn all of the time, and
-// others never.
-func TestRhythmThatNearlyCancels(t *testing.T) {
+// Sampling is fair in a loop over a hundred keys with clock readings for which a hash of one multiplication would be nearly
+// constant per key.
+func TestSamplingInLoopInStepWithClock(t *testing.T) {
 	const keys = 100
 	period, least := mono.Instant(0), uint64(math.MaxUint64)
 	for p := uint64(150_000); p < 300_000; p++ {
@@ -110,7 +108,7 @@ func TestRhythmThatNearlyCancels(t *testing.T) {
 		now = mono.Instant(i/keys)*period + mono.Instant(i%keys)*(period/keys)
 		m.Count(now, leasehold.Key(i%keys)<<57)
 		if i%100_000 == 0 {
-			m.settle(now)
+			m.drain(now)
 		}
 	}
 	l := m.Loads(now)
@@ -120,21 +118,20 @@ func TestRhythmThatNearlyCancels(t *testing.T) {
 	}
 }
 
-// Few requests are all counted.
+// At low rates every request is counted.
 func TestFewRequestsAreCountedExactly(t *testing.T) {
 	m := New(0, true)
 	m.Hold(0, everything())
 	for i := range 1000 {
 		m.Count(mono.Instant(i)*second/500, leasehold.Key(i)<<50)
 		if i%500 == 499 {
-			m.settle(mono.Instant(i+1) * second / 500)
+			m.drain(mono.Instant(i+1) * second / 500)
 		}
 	}
 	wantAbout(t, "all", total(m.Loads(2*second), leasehold.Range{}), 500, 1e-6)
 }
 
-// A burst after silence, which nobody empties the buffers in, takes no more
-// memory than they have, and is estimated all the same.
+// A burst between two drains needs no more memory than the buffers, and is estimated.
 func TestBurst(t *testing.T) {
 	m := New(0, true)
 	m.Hold(0, everything())
@@ -143,16 +140,15 @@ func TestBurst(t *testing.T) {
 	}
 	n, weight := m.buffered()
 	if n > stripeCount*stripeLen || n < stripeCount*stripeLen/4 {
-		t.Errorf("%d samples wait", n)
+		t.Errorf("%d samples are buffered", n)
 	}
-	wantAbout(t, "they stand for", weight, 3e6, 0.1) // 4 standard deviations at least
+	wantAbout(t, "weight", weight, 3e6, 0.1) // 4 standard deviations at least
 	if chance := m.chance.Load(); chance > math.MaxUint64/256 {
-		t.Errorf("a request is still looked at with a chance of %v", float64(chance)/math.MaxUint64)
+		t.Errorf("the sampling probability is still %v", float64(chance)/math.MaxUint64)
 	}
 }
 
-// Costs of very different size are summed up fairly, and a large one is not
-// missed.
+// The sum of costs of very different sizes is unbiased, and a large one is not missed.
 func TestCosts(t *testing.T) {
 	m := New(0, false)
 	m.Hold(0, evenly(2))
@@ -165,24 +161,24 @@ func TestCosts(t *testing.T) {
 	}
 	m.Add(1<<63, 1e9)
 	if n, _ := m.buffered(); n > stripeCount*stripeLen {
-		t.Errorf("%d samples wait", n)
+		t.Errorf("%d samples are buffered", n)
 	}
 	l := m.Loads(4 * second)
 	wantAbout(t, "many", total(l, leasehold.Range{Limit: 1 << 63}), sum/4, 0.1)
 	wantAbout(t, "a large one", total(l, leasehold.Range{Start: 1 << 63}), 1e9/4, 1e-6)
 }
 
-func TestCostsThatMakeNoSense(t *testing.T) {
+func TestInvalidCosts(t *testing.T) {
 	m := New(0, false)
 	m.Hold(0, everything())
 	for _, cost := range []float64{-1, math.Inf(-1), math.Inf(1), math.NaN(), 2 * MaxCost, -5e-324} {
 		if m.Add(1, cost) {
-			t.Errorf("%v is taken", cost)
+			t.Errorf("cost %v is accepted", cost)
 		}
 	}
 	for _, cost := range []float64{0, math.Copysign(0, -1), 5e-324, MaxCost} {
 		if !m.Add(1, cost) {
-			t.Errorf("%v is not taken", cost)
+			t.Errorf("cost %v is rejected", cost)
 		}
 	}
 	m.Count(0, 1) // requests do not count
@@ -190,11 +186,11 @@ func TestCostsThatMakeNoSense(t *testing.T) {
 	wantValid(t, l)
 	wantAbout(t, "all", total(l, leasehold.Range{}), MaxCost/2, 1e-6)
 	if m := New(0, true); m.Add(1, 1) {
-		t.Error("a cost is taken where requests count")
+		t.Error("a meter of requests accepts a cost")
 	}
 }
 
-// The smallest numbers there are do not keep a buffer full for ever.
+// Resampling of the smallest positive costs ends.
 func TestTinyCosts(t *testing.T) {
 	m := New(0, false)
 	m.Hold(0, everything())
@@ -204,8 +200,7 @@ func TestTinyCosts(t *testing.T) {
 	wantValid(t, m.Loads(2*second))
 }
 
-// Costs that are as large as they may be, and many, stay within the bounds of
-// the protocol.
+// Many costs of the maximum size stay within the limits of the protocol.
 func TestLargestCosts(t *testing.T) {
 	m := New(0, false)
 	m.Hold(0, everything())
@@ -219,7 +214,7 @@ func TestLargestCosts(t *testing.T) {
 	}
 }
 
-// Many goroutines count while one reports: nothing is lost or counted twice.
+// With concurrent calls of Count and Loads no sample is lost or counted twice.
 func TestCountingFromManyGoroutines(t *testing.T) {
 	const workers, each = 8, stripeLen / 8 // one buffer has room for all samples, so that none is dropped
 	for _, requests := range []bool{true, false} {
@@ -248,19 +243,19 @@ func TestCountingFromManyGoroutines(t *testing.T) {
 			default:
 			}
 			m.Hold(0, evenly(3))
-			m.settle(0)
+			m.drain(0)
 		}
 		for _, a := range m.ledger.accounts {
 			sum += a.work
 		}
-		if m.drawn != workers*each {
-			t.Errorf("requests %t: %v were drawn, want %d", requests, m.drawn, workers*each)
+		if m.sampled != workers*each {
+			t.Errorf("requests %t: %v counted, want %d", requests, m.sampled, workers*each)
 		}
 		wantAbout(t, "the books have", sum, workers*each/memory.Seconds(), 1e-6)
 	}
 }
 
-// Hold and Loads at a time that stands still divide by nothing.
+// Hold and Loads at the same instant do not divide by 0.
 func TestMeterAtOneInstant(t *testing.T) {
 	m := New(second, true)
 	m.Hold(second, everything())
@@ -270,13 +265,13 @@ func TestMeterAtOneInstant(t *testing.T) {
 	wantValid(t, m.Loads(second.Add(time.Nanosecond)))
 }
 
-func BenchmarkSettle(b *testing.B) {
+func BenchmarkDrain(b *testing.B) {
 	m := New(0, true)
 	m.Hold(0, evenly(64))
 	now := mono.Instant(0)
 	for b.Loop() {
 		b.StopTimer()
-		for i := range 5000 { // 2.5 s of the usual pace
+		for i := range 5000 { // 2.5 s at samplesPerSecond
 			m.keep(sample{leasehold.Key(i) * 0x9e3779b97f4a7c15, 1000})
 		}
 		now += 5 * second / 2
@@ -285,8 +280,7 @@ func BenchmarkSettle(b *testing.B) {
 	}
 }
 
-// TestIdleMetersAreSmall: a process that is many owners, most of which do nothing, has
-// no buffers for each.
+// Meters without work have no buffers: a process may have many idle owners.
 func TestIdleMetersAreSmall(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -298,6 +292,6 @@ func TestIdleMetersAreSmall(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / meters; each > 8<<10 {
-		t.Errorf("a meter takes %d bytes before there is anything to measure, want 8 kB at most", each)
+		t.Errorf("an idle meter takes %d bytes, want at most 8 kB", each)
 	}
 }

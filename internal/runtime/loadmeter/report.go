@@ -11,25 +11,22 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// soonest is for how long a range must have been held before anything is said
-// about it.
-const soonest = time.Second
+// minAge is the minimum age of a range in reports.
+const minAge = time.Second
 
-// What makes a key hot: a share of all the work, and so many samples that it is
-// no accident.
+// A hot key has at least this share of the work and this number of samples, for significance.
 const (
 	hotShare   = 0.01
 	hotSamples = 32
 )
 
-// loads returns what is known. Neighbouring cells of a lease on which nothing
-// happens are told as one.
+// loads returns the current loads. It merges adjacent cells of a lease without work.
 func (l *ledger) loads() *partition.Loads {
 	out := &partition.Loads{}
-	enough := -math.Expm1(-soonest.Seconds()/memory.Seconds()) * (1 - 1e-9)
+	enough := -math.Expm1(-minAge.Seconds()/memory.Seconds()) * (1 - 1e-9)
 	for i := range l.layout {
 		p := &l.layout[i]
-		quiet := false // the cell before is one of this lease, and quiet
+		quiet := false // the previous cell is of this lease and has no work
 		for c := range p.cells() {
 			a := l.accounts[p.cell+c]
 			if a.known < enough {
@@ -51,10 +48,10 @@ func (l *ledger) loads() *partition.Loads {
 	return out
 }
 
-// rateOf returns work per second since it is known, within what may be told.
+// rateOf returns the work per second since the grant, at most MaxRate.
 func rateOf(work, known float64) float64 { return min(work/known, partition.MaxRate) }
 
-// busiest leaves out the least busy cells if there are too many for a message.
+// busiest returns the cells with the highest rates, as many as a message may have.
 func busiest(cells []partition.Cell) []partition.Cell {
 	if len(cells) <= protocol.MaxCells {
 		return cells
@@ -65,8 +62,7 @@ func busiest(cells []partition.Cell) []partition.Cell {
 	return cells
 }
 
-// hot returns the keys that certainly have a share of the work that is worth
-// mentioning.
+// hot returns the keys that certainly exceed the limits of a hot key.
 func (l *ledger) hot(cells []partition.Cell) []partition.HotKey {
 	if l.entries == 0 {
 		return nil
@@ -77,15 +73,15 @@ func (l *ledger) hot(cells []partition.Cell) []partition.HotKey {
 		if c.Least() < least {
 			continue
 		}
-		// A cell that is not told about has no hot keys either.
-		i, told := slices.BinarySearchFunc(cells, c.Key, func(cell partition.Cell, key leasehold.Key) int {
+		// Only reported cells have hot keys.
+		i, reported := slices.BinarySearchFunc(cells, c.Key, func(cell partition.Cell, key leasehold.Key) int {
 			if cell.Range.Contains(key) {
 				return 0
 			}
 			return cmp.Compare(cell.Range.Start, key)
 		})
 		number, held := l.layout.find(c.Key)
-		if told && held {
+		if reported && held {
 			out = append(out, partition.HotKey{Key: c.Key, Rate: min(rateOf(c.Least(), l.accounts[number].known), cells[i].Rate)})
 		}
 	}

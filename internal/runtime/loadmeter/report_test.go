@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is entered and whatever is held, what is told is valid.
+// Reports are valid for all samples and leases.
 func TestLoadsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBook(nil)
@@ -29,8 +29,8 @@ func TestLoadsAreValid(t *testing.T) {
 	})
 }
 
-// A key is hot if it has a percent of the work, and enough samples to be sure.
-func TestWhichKeysAreHot(t *testing.T) {
+// A hot key has a percent of the work and enough samples.
+func TestHotKeys(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		perCent float64 // of the work is on one key
@@ -67,8 +67,8 @@ func TestWhichKeysAreHot(t *testing.T) {
 	}
 }
 
-// Of many hot keys the hottest are told.
-func TestOnlySoManyHotKeys(t *testing.T) {
+// The report has the hottest of too many hot keys.
+func TestHotKeysAreLimited(t *testing.T) {
 	b := newBook(everything())
 	for range 100 {
 		b.now = b.now.Add(time.Second)
@@ -86,8 +86,8 @@ func TestOnlySoManyHotKeys(t *testing.T) {
 	}
 }
 
-// Of more leases than cells are allowed, the busiest are told.
-func TestOnlySoManyCells(t *testing.T) {
+// The report has the busiest of too many cells.
+func TestCellsAreLimited(t *testing.T) {
 	leases := evenly(protocol.MaxCells + 100)
 	b := newBook(leases)
 	for i, l := range leases {
@@ -100,9 +100,8 @@ func TestOnlySoManyCells(t *testing.T) {
 	}
 }
 
-// Cells of one lease on which nothing happens are told as one; those of others
-// are not, and what is busy stays on its own.
-func TestQuietCellsAreOne(t *testing.T) {
+// Adjacent cells without work are merged within a lease only.
+func TestIdleCellsAreMerged(t *testing.T) {
 	b := newBook(evenly(2))
 	b.pass(2*time.Second, 10, 1<<60) // the start of a cell
 	step := leasehold.Key(1) << 55

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A sample is a cost that was drawn, and what it stands for.
+// A sample is a sampled cost with its weight.
 type sample struct {
 	key    leasehold.Key
 	weight float64
@@ -15,30 +15,29 @@ type sample struct {
 
 const (
 	stripeCount = 8
-	// stripeLen: all stripes together have room for four seconds of the usual
-	// pace. They are emptied every 2.5 s by default.
+	// stripeLen is the capacity of a stripe. All stripes together have room for four seconds of samplesPerSecond. They
+	// are drained every 2.5 s by default.
 	stripeLen = 1024
 )
 
-// A stripe is a buffer with a lock of its own, and with cache lines of its own.
+// A stripe is a buffer with its own mutex and cache lines.
 type stripe struct {
 	mu      sync.Mutex
-	samples []sample // the capacity is stripeLen, or 0: an owner that does no work has no buffers
+	samples []sample // capacity stripeLen, or 0: an idle owner has no buffers
 	_       [96]byte
 }
 
 type stripes [stripeCount]stripe
 
-// put adds a sample to a stripe that nobody else is at, any one. If it had to
-// make room, it returns the threshold that would have spared it that, otherwise 0.
+// put adds a sample to any unlocked stripe. If the stripe was full it returns the threshold of the resampling, otherwise
+// 0.
 func (s *stripes) put(x sample) float64 {
 	stripe := s.lock()
 	defer stripe.mu.Unlock()
 	return stripe.put(x)
 }
 
-// lock locks any stripe. It waits only if others are at all of them at this very
-// moment.
+// lock locks any stripe. It blocks only if all are locked.
 func (s *stripes) lock() *stripe {
 	first := rand.IntN(stripeCount) //nolint:gosec // any will do
 	for i := range stripeCount {
@@ -55,17 +54,16 @@ func (s *stripe) put(x sample) (threshold float64) {
 		s.samples = make([]sample, 0, stripeLen)
 	}
 	for len(s.samples) == stripeLen {
-		threshold = s.thin()
+		threshold = s.resample()
 	}
 	s.samples = append(s.samples, x)
 	return threshold
 }
 
-// thin draws again what is there, with a threshold of twice the mean. A sample
-// has a chance of its share of the threshold, so that no more than half are
-// expected to stay, and those count for the threshold: the sum is expected to be
-// what it was.
-func (s *stripe) thin() float64 {
+// resample samples the buffer with a threshold of twice the mean. A sample stays with a probability of its weight divided by the
+// threshold, and then has the weight of the threshold. So at most half are expected to stay, and the expected sum is
+// unchanged.
+func (s *stripe) resample() float64 {
 	sum := 0.0
 	for _, x := range s.samples {
 		sum += x.weight
@@ -84,8 +82,7 @@ func (s *stripe) thin() float64 {
 	return threshold
 }
 
-// swap takes what is in the stripe, if there is something, and leaves another
-// buffer in its place, emptied.
+// swap returns the samples of the stripe and replaces its buffer with another one. If there are none it keeps its buffer.
 func (s *stripe) swap(empty []sample) []sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()

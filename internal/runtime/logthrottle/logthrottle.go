@@ -1,4 +1,4 @@
-// Package logthrottle limits how often a log repeats itself.
+// Package logthrottle limits the rate of repeated log messages.
 package logthrottle
 
 import (
@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A Throttle decides which events are logged: the first about a subject, and then one
-// in each interval. It remembers all subjects, so their number must be bounded. It is
-// safe for concurrent use.
+// A Throttle selects the events to log: the first of a subject, then one per interval. It keeps all subjects, so their
+// number must be bounded. It is safe for concurrent use.
 type Throttle[S comparable] struct {
 	every time.Duration
 	mu    sync.Mutex
@@ -16,8 +15,8 @@ type Throttle[S comparable] struct {
 }
 
 type entry struct {
-	at         time.Time // when it was logged last
-	suppressed int       // events since
+	at         time.Time // of the last logged event
+	suppressed int       // events since then
 }
 
 // New returns a throttle with an interval.
@@ -25,8 +24,8 @@ func New[S comparable](every time.Duration) *Throttle[S] {
 	return &Throttle[S]{every: every, last: make(map[S]*entry)}
 }
 
-// Allow reports whether to log n events about a subject, and how many were suppressed
-// since the last that was logged.
+// Allow reports whether to log n events of a subject, and the number of suppressed events since the last logged
+// one.
 func (t *Throttle[S]) Allow(subject S, n int) (suppressed int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

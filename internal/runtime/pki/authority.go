@@ -23,7 +23,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// How long certificates are valid, unless somebody says otherwise.
+// Default lifetimes of certificates.
 const (
 	AuthorityLifetime = 3650 * day
 	LeafLifetime      = 90 * day
@@ -31,11 +31,10 @@ const (
 	day = 24 * time.Hour
 )
 
-// backdated is how long before its making a certificate is valid, for clocks
-// that are behind.
+// backdated is the time from the start of validity to the creation of a certificate, for clocks that are behind.
 const backdated = 5 * time.Minute
 
-// organization is in the names of all that we make.
+// organization is in the names of all certificates.
 const organization = "Leasehold"
 
 // An authority is a CA with its key.
@@ -45,7 +44,7 @@ type authority struct {
 	domain string
 }
 
-// newAuthority makes a CA that can sign for one domain, and no CA below it.
+// newAuthority creates a CA for one domain, without intermediate CAs.
 func newAuthority(domain string, now time.Time) (*authority, error) {
 	if !validHost(domain) || net.ParseIP(domain) != nil || domain != strings.ToLower(domain) || strings.Contains(domain, "_") {
 		return nil, leasehold.Errorf("make CA", leasehold.ErrInvalid, domain, "want a domain such as example.org, in lower case; it need not exist")
@@ -60,14 +59,14 @@ func newAuthority(domain string, now time.Time) (*authority, error) {
 	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{Organization: []string{organization}, CommonName: clip(commonName(domain, point))},
-		URIs:                  []*url.URL{{Scheme: "spiffe", Host: domain}}, // as SPIFFE wants it of a trust domain's CA
+		URIs:                  []*url.URL{{Scheme: "spiffe", Host: domain}}, // as SPIFFE requires for the CA of a trust domain
 		NotBefore:             now.Add(-backdated),
 		NotAfter:              now.Add(AuthorityLifetime),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 		MaxPathLenZero:        true,
-		// Whoever trusts it beside other CAs trusts it for this domain only.
+		// Clients that trust several CAs trust this one for its domain only.
 		PermittedURIDomains:         []string{domain},
 		PermittedDNSDomainsCritical: true,
 	}
@@ -76,8 +75,7 @@ func newAuthority(domain string, now time.Time) (*authority, error) {
 	return a, err
 }
 
-// commonName is different for each CA, so that the old one and the new one can be told
-// apart while one takes the other's place.
+// commonName returns a different name for each CA, to distinguish the old and the new one during a replacement.
 func commonName(domain string, key []byte) string {
 	sum := sha256.Sum256(key)
 	return fmt.Sprintf("CA %x of %s", sum[:4], domain)
@@ -98,7 +96,7 @@ func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKe
 
 func (a *authority) issue(p *Party, now time.Time, lifetime time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if now.After(a.cert.NotAfter) {
-		return nil, nil, leasehold.Errorf("issue certificate", leasehold.ErrInvalid, p.String(), "the CA itself expired on %s: make a new one in another directory", a.cert.NotAfter.UTC().Format(time.DateOnly))
+		return nil, nil, leasehold.Errorf("issue certificate", leasehold.ErrInvalid, p.String(), "the CA expired on %s: create a new one in another directory", a.cert.NotAfter.UTC().Format(time.DateOnly))
 	}
 	identity, err := url.Parse(string(p.Identity(a.domain)))
 	if err != nil {
@@ -133,10 +131,10 @@ func (a *authority) issue(p *Party, now time.Time, lifetime time.Duration) (*x50
 	return cert, key, err
 }
 
-// clip makes a text fit for a common name. It is there for people to read.
+// clip truncates a text to the maximum length of a common name.
 func clip(s string) string {
-	const most = 64
-	return s[:min(most, len(s))]
+	const maxCommonName = 64
+	return s[:min(maxCommonName, len(s))]
 }
 
 func certText(cert *x509.Certificate) []byte {
@@ -151,21 +149,20 @@ func keyText(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// An Issued is a certificate that was written, and where.
+// An Issued is a written certificate.
 type Issued struct {
 	Party    Party
 	Identity secure.Identity
 	Dir      string // with tls.crt, tls.key and ca.crt
 	NotAfter time.Time
-	Renewed  bool // there was one of the same identity before
+	Renewed  bool // it replaces one of the same identity
 }
 
-// listLifetime is how long a list says that it is the newest. Nobody is refused
-// when it is over; logs ask for a newer one.
+// listLifetime is the time until the next update of a revocation list. An outdated list rejects no certificates; a log
+// message requests a new one.
 const listLifetime = 365 * day
 
-// Revoke adds certificates to the CA's revocation list, and returns the list's
-// file. Those that are on it already stay on it.
+// Revoke adds certificates to the CA's revocation list, and returns its file.
 func (d *Directory) Revoke(certs []*x509.Certificate, now time.Time) (string, error) {
 	file := d.Path(listFile)
 	bad := func(format string, args ...any) (string, error) {
@@ -199,7 +196,7 @@ func listed(list *x509.RevocationList, number *big.Int) bool {
 	return slices.ContainsFunc(list.RevokedCertificateEntries, func(e x509.RevocationListEntry) bool { return e.SerialNumber.Cmp(number) == 0 })
 }
 
-// readList reads the list as we have written it, nil if there is none.
+// readList reads the revocation list, nil if there is none.
 func (d *Directory) readList(file string) (*x509.RevocationList, error) {
 	text, err := readFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -210,7 +207,7 @@ func (d *Directory) readList(file string) (*x509.RevocationList, error) {
 	}
 	b, _ := pem.Decode(text)
 	if b == nil {
-		return nil, errors.New("it is no revocation list in PEM")
+		return nil, errors.New("not a revocation list in PEM")
 	}
 	list, err := x509.ParseRevocationList(b.Bytes)
 	if err != nil {

@@ -27,15 +27,14 @@ const (
 	listFile   = "crl.pem"
 )
 
-// A Directory is a CA and what it has issued, on disk.
+// A Directory is a CA and its certificates on disk.
 type Directory struct {
 	dir string
 	ca  *authority
 }
 
-// Create makes a directory with a new CA, a certificate for each party, and a
-// policy that permits them what their roles say. All of it appears at once, or
-// nothing does. It refuses a directory that has something in it.
+// Create creates a directory with a new CA, a certificate for each party, and a policy for their roles. It is atomic, and
+// fails if the directory is not empty.
 func Create(dir, domain string, parties []Party, now time.Time, lifetime time.Duration) (*Directory, []Issued, error) {
 	bad := func(err error) (*Directory, []Issued, error) {
 		return nil, nil, leasehold.Errorf("make CA", leasehold.ErrInvalid, dir, "%w", err)
@@ -55,7 +54,7 @@ func Create(dir, domain string, parties []Party, now time.Time, lifetime time.Du
 	if err != nil {
 		return bad(err)
 	}
-	defer func() { _ = os.RemoveAll(scratch) }() // there is none after success
+	defer func() { _ = os.RemoveAll(scratch) }() // it does not exist after success
 	d := &Directory{dir: scratch, ca: ca}
 	issued, err := d.fill(parties, now, lifetime)
 	if err != nil {
@@ -71,7 +70,7 @@ func Create(dir, domain string, parties []Party, now time.Time, lifetime time.Du
 	return d, issued, nil
 }
 
-// empty refuses what is there already: a CA's key cannot be got back.
+// empty returns an error unless the directory is empty or missing: an overwritten CA key would be lost.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -81,9 +80,9 @@ func empty(dir string) error {
 		return err
 	}
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == caKey }) {
-		return errors.New("there is a CA already, and nothing is overwritten; \"leasehold pki issue\" makes and renews certificates of it")
+		return errors.New("the directory has a CA, which is not overwritten; \"leasehold pki issue\" issues and renews its certificates")
 	}
-	return errors.New("the directory is not empty; choose one that is, or that does not exist")
+	return errors.New("the directory is not empty; choose an empty or a new one")
 }
 
 func (d *Directory) fill(parties []Party, now time.Time, lifetime time.Duration) ([]Issued, error) {
@@ -95,7 +94,7 @@ func (d *Directory) fill(parties []Party, now time.Time, lifetime time.Duration)
 	seen := make(map[string]bool)
 	for _, p := range parties {
 		if seen[p.String()] {
-			return nil, leasehold.Errorf("certificate", leasehold.ErrInvalid, p.String(), "it is named twice")
+			return nil, leasehold.Errorf("certificate", leasehold.ErrInvalid, p.String(), "duplicate party")
 		}
 		seen[p.String()] = true
 		i, err := d.Issue(p, "", now, lifetime)
@@ -111,14 +110,14 @@ func (d *Directory) fill(parties []Party, now time.Time, lifetime time.Duration)
 	)
 }
 
-// Open opens a directory that Create has made.
+// Open opens a directory that was created by Create.
 func Open(dir string) (*Directory, error) {
 	bad := func(format string, args ...any) (*Directory, error) {
 		return nil, leasehold.Errorf("open CA", leasehold.ErrInvalid, dir, format, args...)
 	}
 	certs, err := ReadCertificates(filepath.Join(dir, caCert))
 	if errors.Is(err, fs.ErrNotExist) {
-		return bad("there is no CA; \"leasehold pki init\" makes one")
+		return bad("no CA found; \"leasehold pki init\" creates one")
 	}
 	if err != nil {
 		return bad("%w", err)
@@ -129,26 +128,25 @@ func Open(dir string) (*Directory, error) {
 	}
 	cert := certs[0]
 	if public, ok := cert.PublicKey.(*ecdsa.PublicKey); !ok || !public.Equal(&key.PublicKey) {
-		return bad("the key in %s is not that of the first certificate in %s", caKey, caCert)
+		return bad("the key in %s does not belong to the first certificate in %s", caKey, caCert)
 	}
 	if !cert.IsCA || len(cert.URIs) != 1 || cert.URIs[0].Scheme != "spiffe" {
-		return bad("%s is not the certificate of a CA that \"leasehold pki init\" made", caCert)
+		return bad("%s is not a CA certificate of \"leasehold pki init\"", caCert)
 	}
 	return &Directory{dir: dir, ca: &authority{cert: cert, key: key, domain: cert.URIs[0].Host}}, nil
 }
 
-// Domain is the domain of all identities that the CA can issue.
+// Domain returns the domain of all identities that the CA can issue.
 func (d *Directory) Domain() string { return d.ca.domain }
 
-// Authority is the CA's certificate.
+// Authority returns the CA's certificate.
 func (d *Directory) Authority() *x509.Certificate { return d.ca.cert }
 
-// Path is that of a file in the directory.
+// Path returns the path of a file in the directory.
 func (d *Directory) Path(name string) string { return filepath.Join(d.dir, name) }
 
-// Issue writes a certificate and its key to a directory; "" is the party's own.
-// What is there must be a certificate of the same identity: it is renewed, with
-// the same hosts if none are given.
+// Issue writes a certificate and its key to a directory; "" is the party's default. An existing certificate must have the same
+// identity. It is renewed, with the same hosts if none are given.
 func (d *Directory) Issue(p Party, dir string, now time.Time, lifetime time.Duration) (Issued, error) {
 	if err := p.check(d.ca.domain); err != nil {
 		return Issued{}, err
@@ -179,13 +177,13 @@ func (d *Directory) Issue(p Party, dir string, now time.Time, lifetime time.Dura
 	return Issued{Party: p, Identity: p.Identity(d.ca.domain), Dir: dir, NotAfter: cert.NotAfter, Renewed: before != nil}, nil
 }
 
-// existing is the certificate that would be replaced, nil if there is none. One
-// of somebody else is not to be replaced.
+// existing returns the certificate to replace, nil if there is none. A certificate of another identity is an
+// error.
 func (d *Directory) existing(p *Party, dir string) (*x509.Certificate, error) {
 	certs, err := ReadCertificates(filepath.Join(dir, leafCert))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(filepath.Join(dir, leafKey)); err == nil {
-			return nil, leasehold.Errorf("write", leasehold.ErrExists, dir, "there is a key without a certificate, whose it is nobody knows; nothing is overwritten")
+			return nil, leasehold.Errorf("write", leasehold.ErrExists, dir, "the directory has a key without a certificate, which is not overwritten")
 		}
 		return nil, nil
 	}
@@ -193,13 +191,13 @@ func (d *Directory) existing(p *Party, dir string) (*x509.Certificate, error) {
 		return nil, err
 	}
 	if want := p.Identity(d.ca.domain); !slices.Contains(secure.Identities(certs[0]), want) {
-		return nil, leasehold.Errorf("write", leasehold.ErrExists, dir, "the certificate there is of %q, not of %q; choose another directory", secure.Identities(certs[0]), want)
+		return nil, leasehold.Errorf("write", leasehold.ErrExists, dir, "the existing certificate is of %q, want %q; choose another directory", secure.Identities(certs[0]), want)
 	}
 	return certs[0], nil
 }
 
-// writeLeaf writes the roots only if there are none: while a CA is replaced,
-// somebody has put two there.
+// writeLeaf writes a certificate and its key. It writes the roots only if there are none, because the operator puts two CAs
+// there during a replacement.
 func (d *Directory) writeLeaf(dir string, cert *x509.Certificate, key *ecdsa.PrivateKey) error {
 	text, err := keyText(key)
 	if err != nil {
@@ -225,14 +223,14 @@ func readKey(name string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	bad := leasehold.Errorf("read", leasehold.ErrInvalid, name, "it is not a key that \"leasehold pki init\" made")
+	bad := leasehold.Errorf("read", leasehold.ErrInvalid, name, "not a key of \"leasehold pki init\"")
 	b, _ := pem.Decode(text)
 	if b == nil {
 		return nil, bad
 	}
 	key, err := x509.ParsePKCS8PrivateKey(b.Bytes)
 	if err != nil {
-		return nil, bad // what was wrong with a key is nobody's business
+		return nil, bad // the cause could reveal parts of the key
 	}
 	private, ok := key.(*ecdsa.PrivateKey)
 	if !ok {
@@ -241,7 +239,7 @@ func readKey(name string) (*ecdsa.PrivateKey, error) {
 	return private, nil
 }
 
-// maxFile bounds what is read: a file of ours has some kilobytes.
+// maxFile is the maximum size of a file; usual are some kilobytes.
 const maxFile = 16 << 20
 
 // ReadCertificates reads the certificates in a PEM file, at least one.
@@ -260,7 +258,7 @@ func ReadCertificates(name string) ([]*x509.Certificate, error) {
 			break
 		}
 		if b.Type != "CERTIFICATE" {
-			return nil, bad("it has a PEM block %q, which is no certificate", b.Type)
+			return nil, bad("the file has a PEM block of type %q, want CERTIFICATE", b.Type)
 		}
 		cert, err := x509.ParseCertificate(b.Bytes)
 		if err != nil {
@@ -269,7 +267,7 @@ func ReadCertificates(name string) ([]*x509.Certificate, error) {
 		all = append(all, cert)
 	}
 	if len(all) == 0 {
-		return nil, bad("there is no certificate in it, in PEM")
+		return nil, bad("the file has no certificate in PEM")
 	}
 	return all, nil
 }
@@ -280,7 +278,7 @@ func readFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not an ordinary file", name)
+		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	f, err := os.Open(name) // #nosec G304 -- the operator names the file
 	if err != nil {
@@ -294,8 +292,7 @@ func readFile(name string) ([]byte, error) {
 	return text, err
 }
 
-// writeFile writes a file beside and renames it, so that nobody sees half of it
-// and what was there is whole until then.
+// writeFile writes a temporary file and renames it, so that the write is atomic.
 func writeFile(name string, text []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // 0600
 	if err != nil {

@@ -1,16 +1,14 @@
-// Package pki is a small certification authority, for those who have none: a
-// directory with a CA and the certificates that it has issued to managers,
-// owners, lookups and operators.
+// Package pki is a small certificate authority: a directory with a CA and its certificates for managers, owners,
+// lookups and operators.
 //
 //	pki/ca.crt, ca.key                    the CA
-//	pki/access.yaml                       the policy for what was issued at first
-//	pki/crl.pem                           what was revoked, if anything was
+//	pki/access.yaml                       the policy for the initial certificates
+//	pki/crl.pem                           the revocation list, if any
 //	pki/manager/m1/tls.crt, tls.key, ca.crt
 //	pki/owner/sessions/cache-a/...        and so on, as in the identities
 //
-// What one process needs is in one directory, under the names that Kubernetes
-// uses. Keys are ECDSA P-256; each renewal makes a new one. Nothing is ever half
-// written, and a CA's key is never overwritten.
+// The files of one process are in one directory, with the names that Kubernetes uses. Keys are ECDSA P-256; each renewal
+// generates a new one. All writes are atomic, and a CA's key is never overwritten.
 package pki
 
 import (
@@ -29,11 +27,9 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// A Role is what a certificate's holder is in the system, as package access
-// names it.
+// A Role is the role of a certificate's holder, as in package access.
 type Role string
 
-// The roles.
 const (
 	Manager  Role = "manager"
 	Owner    Role = "owner"
@@ -41,42 +37,41 @@ const (
 	Operator Role = "operator"
 )
 
-// Roles are all roles.
+// Roles returns all roles.
 func Roles() []Role { return []Role{Manager, Owner, Lookup, Operator} }
 
-// A Party is somebody who gets a certificate.
+// A Party is the subject of a certificate.
 type Party struct {
 	Role      Role
 	Namespace leasehold.Namespace // of owners and lookups
-	Name      string              // of all but lookups
-	Hosts     []string            // host names and addresses where it serves
+	Name      string              // of all roles but lookup
+	Hosts     []string            // host names and addresses of the server
 }
 
 func (p *Party) bad(format string, args ...any) error {
 	return leasehold.Errorf("certificate", leasehold.ErrInvalid, p.String(), format, args...)
 }
 
-// check reports what is wrong with a party, but for its hosts. Names of files
-// are made from what passes.
+// check validates a party except for its hosts. Its fields become file names.
 func (p *Party) check(domain string) error {
 	if !slices.Contains(Roles(), p.Role) {
-		return p.bad("there is no role %q: want manager, owner, lookup or operator", p.Role)
+		return p.bad("unknown role %q: want manager, owner, lookup or operator", p.Role)
 	}
 	if p.namespaced() {
 		if err := p.Namespace.Validate(); err != nil {
 			return p.bad("%w", err)
 		}
 	} else if p.Namespace != "" {
-		return p.bad("a %s is of all namespaces", p.Role)
+		return p.bad("a %s has no namespace", p.Role)
 	}
 	if p.Role == Lookup && p.Name != "" {
 		return p.bad("a lookup has a namespace and no name")
 	}
 	if p.Role != Lookup && p.Name == "" {
-		return p.bad("its name is missing")
+		return p.bad("the name is missing")
 	}
 	if id := p.Identity(domain); strings.Contains(string(id), "{") || id.Validate() != nil {
-		return p.bad("a name in a certificate has letters, digits, '.', '_' and '-' only")
+		return p.bad("invalid name: want letters, digits, '.', '_' and '-' only")
 	}
 	return nil
 }
@@ -84,7 +79,7 @@ func (p *Party) check(domain string) error {
 func (p *Party) completeHosts() error {
 	if !p.serves() {
 		if len(p.Hosts) > 0 {
-			return p.bad("who has the role %s serves nobody, and needs no host", p.Role)
+			return p.bad("the role %s has no server, and no hosts", p.Role)
 		}
 		return nil
 	}
@@ -92,12 +87,12 @@ func (p *Party) completeHosts() error {
 		p.Hosts = []string{p.Name}
 	}
 	if p.Role == Manager {
-		// For the commands of somebody who is logged in there.
+		// For commands on the same host.
 		p.Hosts = append(slices.Clone(p.Hosts), "localhost", "127.0.0.1", "::1")
 	}
 	for _, host := range p.Hosts {
 		if !validHost(host) {
-			return p.bad("%q is no host name and no address: name the hosts at which it is called", host)
+			return p.bad("%q is neither a host name nor an address: name the hosts of the server", host)
 		}
 	}
 	slices.Sort(p.Hosts)
@@ -105,8 +100,7 @@ func (p *Party) completeHosts() error {
 	return nil
 }
 
-// validHost reports whether clients could dial such a name and find it in a
-// certificate.
+// validHost reports whether a host is valid in an address and in a certificate.
 func validHost(host string) bool {
 	if net.ParseIP(host) != nil {
 		return true
@@ -117,8 +111,8 @@ func validHost(host string) bool {
 
 func (p *Party) namespaced() bool { return p.Role == Owner || p.Role == Lookup }
 
-// serves reports whether others call the party: managers are, and so are owners
-// when state moves between them, and a lookup with hosts, which is a gateway's.
+// serves reports whether the party is a server: a manager, an owner, which receives moving state, or a lookup with hosts, which
+// is a gateway.
 func (p *Party) serves() bool {
 	return p.Role == Manager || p.Role == Owner || p.Role == Lookup && len(p.Hosts) > 0
 }
@@ -136,24 +130,23 @@ func (p *Party) segments() []string {
 
 func (p *Party) String() string { return strings.Join(p.segments(), "/") }
 
-// Identity is who the party is, in a domain.
+// Identity returns the identity of the party in a domain.
 func (p *Party) Identity(domain string) secure.Identity {
 	return secure.Identity(fmt.Sprintf("spiffe://%s/%s", domain, p))
 }
 
 func (p *Party) dir() string { return filepath.Join(p.segments()...) }
 
-const policyHead = `# Who may do what; everybody else may do nothing. "leasehold pki init" wrote this
-# for the certificates that it made. It is yours now: it is read again when it
-# changes.
+const policyHead = `# Access rules; all other access is denied. "leasehold pki init" wrote this file for
+# its certificates. You may edit it: it is reloaded when it changes.
 #
-# {name} stands for an owner's name: whoever has the certificate of an owner may
-# use that name and no other. Managers and operators are named one by one.
+# {name} stands for an owner's name: the certificate of an owner permits that name
+# and no other. Managers and operators have one rule each.
 rules:
 `
 
-// Policy is the text of an access policy that permits these parties what their
-// roles say: owners of a namespace all, by their names, and the others exactly.
+// Policy returns the text of an access policy for these parties and their roles. One rule covers all owners of a namespace,
+// by name; the other parties have a rule each.
 func Policy(domain string, parties []Party) string {
 	var text strings.Builder
 	text.WriteString(policyHead)
@@ -167,7 +160,7 @@ func Policy(domain string, parties []Party) string {
 	return text.String()
 }
 
-// Rule is the rule that permits one party what its role says.
+// Rule returns the rule for one party and its role.
 func Rule(domain string, p Party) string {
 	namespaces := "*"
 	if p.namespaced() {
@@ -176,17 +169,17 @@ func Rule(domain string, p Party) string {
 	if p.Role == Owner {
 		p.Name = "{name}"
 	}
-	// Quoted, since a namespace may be called 1.0 or null.
+	// Quoted, because a namespace may have the name 1.0 or null.
 	return fmt.Sprintf("  - identity: %q\n    role: %s\n    namespaces: [%q]\n", p.Identity(domain), p.Role, namespaces)
 }
 
-// Managers returns the identities that managers have by the CAs of a file, if all of them
-// are such as [Create] makes: then no other certificate is a manager's, whatever host it
-// is for. Of other CAs nobody here knows how they call managers: the answer is nil.
+// Managers returns the identities of managers under the CAs of a file, if all of these were made by [Create]: then no other
+// certificate is a manager's. With other CAs it returns nil, because their manager identities are
+// unknown.
 func Managers(roots string) []secure.Identity {
 	certs, err := ReadCertificates(roots)
 	if err != nil {
-		return nil // whoever goes by the file says what is wrong with it
+		return nil // the user of the file reports the error
 	}
 	var all []secure.Identity
 	for _, cert := range certs {
@@ -201,7 +194,7 @@ func Managers(roots string) []secure.Identity {
 	return slices.Compact(all)
 }
 
-// domainOf returns the domain of a CA that Create has made.
+// domainOf returns the domain of a CA that was made by Create.
 func domainOf(ca *x509.Certificate) (domain string, made bool) {
 	if !ca.IsCA || len(ca.URIs) != 1 || ca.URIs[0].Scheme != "spiffe" || !slices.Equal(ca.Subject.Organization, []string{organization}) {
 		return "", false
@@ -210,11 +203,10 @@ func domainOf(ca *x509.Certificate) (domain string, made bool) {
 	return domain, slices.Equal(ca.PermittedURIDomains, []string{domain})
 }
 
-// tokenPrefix lets people and scanners for secrets see what it is.
+// tokenPrefix identifies tokens for operators and secret scanners.
 const tokenPrefix = "leasehold_"
 
-// NewToken draws a bearer token of 256 bits, and its SHA-256 in hexadecimal,
-// which is all that a policy needs to know of it.
+// NewToken returns a random bearer token of 256 bits, and its SHA-256 in hexadecimal for the policy.
 func NewToken() (token, hash string) {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // it never fails

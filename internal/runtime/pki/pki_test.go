@@ -49,8 +49,7 @@ func read(t *testing.T, name string) *x509.Certificate {
 	return certs[0]
 }
 
-// TestCreate: every certificate opens as package secure wants it, and is who it
-// should be.
+// Package secure accepts all created certificates, with the right identities.
 func TestCreate(t *testing.T) {
 	_, dir := create(t)
 	for path, want := range map[string][]secure.Identity{
@@ -87,7 +86,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestModes: keys are for their user alone, and so are all directories.
+// Keys and directories are accessible to their user only.
 func TestModes(t *testing.T) {
 	_, dir := create(t)
 	keys := 0
@@ -119,7 +118,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestCreateRefuses to overwrite anything, and leaves nothing behind.
+// Create overwrites nothing, and leaves no files after an error.
 func TestCreateRefuses(t *testing.T) {
 	_, dir := create(t)
 	before := snapshot(t, filepath.Dir(dir))
@@ -155,7 +154,7 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// snapshot is what all files below a directory have in them.
+// snapshot returns the content of all files below a directory.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -219,7 +218,7 @@ func TestIssue(t *testing.T) {
 		}
 	}
 	if _, err := d.Issue(setup()[0], "", time.Now().Add(2*pki.AuthorityLifetime), time.Hour); err == nil {
-		t.Error("a CA that has expired issues certificates")
+		t.Error("an expired CA issues certificates")
 	}
 	if issued, err := d.Issue(setup()[0], "", time.Now(), 2*pki.AuthorityLifetime); err != nil || issued.NotAfter.After(d.Authority().NotAfter) {
 		t.Error("a certificate outlives its CA:", issued.NotAfter, err)
@@ -239,12 +238,12 @@ func TestOpenRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "ca.key"), key, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pki.Open(dir); err == nil || !strings.Contains(err.Error(), "is not that of the first certificate") {
+	if _, err := pki.Open(dir); err == nil || !strings.Contains(err.Error(), "does not belong to the first certificate") {
 		t.Error(err)
 	}
 }
 
-// TestRevoke, and that package secure believes the list.
+// Package secure accepts the revocation list.
 func TestRevoke(t *testing.T) {
 	d, dir := create(t)
 	at := filepath.Join(dir, "manager", "m1")
@@ -271,7 +270,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// TestPolicy: the file permits exactly the roles of the certificates.
+// The policy permits exactly the roles of the certificates.
 func TestPolicy(t *testing.T) {
 	type rule struct {
 		Identity   string
@@ -307,17 +306,17 @@ func TestNewToken(t *testing.T) {
 	a, hashA := pki.NewToken()
 	b, hashB := pki.NewToken()
 	if a == b || hashA == hashB || len(hashA) != 64 || len(a) < 43 || strings.ContainsAny(a, " \n/+=") {
-		t.Error("tokens are not what they should be")
+		t.Error("wrong format of token or hash")
 	}
 }
 
-// TestReplacedAuthority: with something revoked, the CA can be replaced by another of the
-// same domain, as docs/operations/security.md says, and its list stays where it is.
+// A CA with a revocation list can be replaced by another one of the same domain, as docs/operations/security.md describes; the list
+// stays.
 func TestReplacedAuthority(t *testing.T) {
 	last, oldDir := create(t)
 	_, newDir := create(t)
 	if was, is := read(t, filepath.Join(oldDir, "ca.crt")).Subject.String(), read(t, filepath.Join(newDir, "ca.crt")).Subject.String(); was == is {
-		t.Errorf("both are called %s", is)
+		t.Errorf("both have the name %s", is)
 	}
 	list, err := last.Revoke([]*x509.Certificate{read(t, filepath.Join(oldDir, "owner", "sessions", "cache-a", "tls.crt"))}, time.Now())
 	if err != nil {
@@ -332,7 +331,7 @@ func TestReplacedAuthority(t *testing.T) {
 	k.Close()
 }
 
-// TestManagers: who is a manager is known where our CAs are all that are trusted.
+// The identities of managers are known if all trusted CAs were made by Create.
 func TestManagers(t *testing.T) {
 	_, dir := create(t)
 	ours, err := os.ReadFile(filepath.Join(dir, "ca.crt"))

@@ -1,9 +1,8 @@
-// Package scrape is what the roles share to be measured by Prometheus.
+// Package scrape is the common part of the Prometheus metrics of all roles.
 //
-// Whoever gives a role a Registerer gets its metrics there; nothing is ever put into
-// the registry of the whole process. A role in one process may be there more than once:
-// an agent has many owners. Those of one namespace share one collector, so that the
-// names of owners, which come and go without bound, are no labels.
+// A role registers its metrics at the given Registerer only, never at the global registry. A process may have several
+// instances of a role: an agent has many owners. The owners of one namespace share a collector. The names of owners, whose
+// number is unbounded, are not labels.
 package scrape
 
 import (
@@ -15,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Share registers a collector, or returns the one of the same kind that is registered
-// already. It fails with [leasehold.ErrInvalid] if somebody else uses its names.
+// Share registers a collector, or returns the registered one of the same type. It fails with [leasehold.ErrInvalid] if
+// another collector uses its names.
 func Share[C prometheus.Collector](r prometheus.Registerer, c C) (C, error) {
 	err := r.Register(c)
 	if err == nil {
@@ -31,14 +30,14 @@ func Share[C prometheus.Collector](r prometheus.Registerer, c C) (C, error) {
 	return c, Taken(err)
 }
 
-// Taken is the error of a collector that cannot be registered.
+// Taken returns the error of a collector that cannot be registered.
 func Taken(err error) error {
 	return leasehold.Errorf("register metrics", leasehold.ErrInvalid, "Metrics",
-		"%w: give it a Registerer of its own, or one that prometheus.WrapRegistererWith has given labels", err)
+		"%w: use another Registerer, or add labels with prometheus.WrapRegistererWith", err)
 }
 
-// A Family creates the metrics of a role, and describes and collects them. Its counters and histograms
-// are collected by Collect; the role itself collects the gauges, whose descriptions are here.
+// A Family creates, describes and collects the metrics of a role, except for the values of gauges created by Gauge, which the role
+// collects.
 type Family struct {
 	Prefix string // of all names
 	Labels prometheus.Labels
@@ -47,7 +46,7 @@ type Family struct {
 	gauges  []*prometheus.Desc
 }
 
-// Describe is for [prometheus.Collector].
+// Describe implements [prometheus.Collector].
 func (f *Family) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range f.counted {
 		c.Describe(to)
@@ -57,7 +56,7 @@ func (f *Family) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is for [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (f *Family) Collect(to chan<- prometheus.Metric) {
 	for _, c := range f.counted {
 		c.Collect(to)
@@ -69,7 +68,7 @@ func (f *Family) Counter(name, help string) prometheus.Counter {
 	return add(f, prometheus.NewCounter(prometheus.CounterOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels}))
 }
 
-// Counters adds counters that differ in labels.
+// Counters adds counters with labels.
 func (f *Family) Counters(name, help string, labels ...string) *prometheus.CounterVec {
 	return add(f, prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels}, labels))
 }
@@ -79,7 +78,7 @@ func (f *Family) Histogram(name, help string, buckets []float64) prometheus.Hist
 	return add(f, prometheus.NewHistogram(prometheus.HistogramOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels, Buckets: buckets}))
 }
 
-// Histograms adds histograms of durations that differ in labels.
+// Histograms adds histograms of durations with labels.
 func (f *Family) Histograms(name, help string, labels ...string) *prometheus.HistogramVec {
 	return add(f, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: f.Prefix + name, Help: help, ConstLabels: f.Labels, Buckets: Durations(),
@@ -103,10 +102,10 @@ func add[C prometheus.Collector](f *Family, c C) C {
 	return c
 }
 
-// Label writes words as the value of a label, so that it need not be quoted anywhere.
+// Label converts words to a label value without spaces.
 func Label(words string) string { return strings.ReplaceAll(words, " ", "_") }
 
-// Causes are the values of a label for why leases end and state is lost.
+// Causes returns the label values of all causes of ended leases and losses.
 func Causes() []string {
 	var out []string
 	for c := leasehold.CauseUnknown; c <= leasehold.CauseMoved; c++ {
@@ -115,7 +114,7 @@ func Causes() []string {
 	return out
 }
 
-// Cause is the value of one. Whatever a newer peer may say, there are not many.
+// Cause returns the label value of a cause. Unknown causes of newer peers share one value, which bounds their number.
 func Cause(c leasehold.Cause) string {
 	if c > leasehold.CauseMoved {
 		c = leasehold.CauseUnknown
@@ -123,7 +122,7 @@ func Cause(c leasehold.Cause) string {
 	return Label(c.String())
 }
 
-// Kind is the value of a label for a kind of error.
+// Kind returns the label value of a kind of error.
 func Kind(k leasehold.Kind) string {
 	if k > leasehold.ErrIndeterminate {
 		k = leasehold.Other
@@ -131,15 +130,15 @@ func Kind(k leasehold.Kind) string {
 	return Label(k.Error())
 }
 
-// Begin makes a counter be there before it first counts, for each value of its one
-// label: whoever asks by how much it has grown otherwise misses its first step.
+// Begin creates the counters for all values of the label at 0. Otherwise rate and increase miss the first
+// increment.
 func Begin(of *prometheus.CounterVec, values ...string) {
 	for _, v := range values {
 		of.WithLabelValues(v)
 	}
 }
 
-// Durations are the buckets for what takes from a millisecond to a minute.
+// Durations returns the buckets for durations from a millisecond to a minute.
 func Durations() []float64 {
 	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// ours is a collector of a type of its own, as the roles have.
+// ours is a collector type like that of a role.
 type ours struct{ Family }
 
 func newOurs(ns string) *ours {
@@ -18,8 +18,8 @@ func newOurs(ns string) *ours {
 	return o
 }
 
-// TestShare: the same is registered once, also through a Registerer that adds labels;
-// what differs in a label is another, and what is somebody else's is refused.
+// Equal collectors are registered once, also through a Registerer that adds labels. Different labels make
+// another collector, and a name conflict is an error.
 func TestShare(t *testing.T) {
 	plain := prometheus.NewRegistry()
 	for name, r := range map[string]prometheus.Registerer{
@@ -38,7 +38,7 @@ func TestShare(t *testing.T) {
 		}
 	}
 	_, err := Share(plain, prometheus.NewGauge(prometheus.GaugeOpts{Name: "ours_total", Help: "Theirs."}))
-	if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "Registerer of its own") {
+	if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), "use another Registerer") {
 		t.Errorf("a name that is taken: %v", err)
 	}
 	_, err = Share(plain, &newOurs("n").Family) // the same names, of another type
@@ -47,7 +47,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestLabels: there are a few values, whatever a newer peer says, and none needs quotes.
+// Label values are few, also for unknown causes and kinds, and need no quotes.
 func TestLabels(t *testing.T) {
 	for c := range 256 {
 		if v := Cause(leasehold.Cause(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.CauseMoved) && v != "unknown" {

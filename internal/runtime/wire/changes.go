@@ -11,12 +11,11 @@ import (
 
 const opChanges = "read changes"
 
-// FromChanges writes changes, the first of which has the LSN from + 1 and the
-// others those that follow. It takes linear time.
+// FromChanges encodes changes with the LSNs from + 1, from + 2 and so on, in linear time.
 func FromChanges(from leasehold.LSN, cs []table.Change) *leaseholdv1.Changes {
 	holders := newHolderList()
 	n := len(cs)
-	columns := make([]uint64, 3*n) // one allocation for all
+	columns := make([]uint64, 3*n) // one allocation
 	out := &leaseholdv1.Changes{
 		From:        uint64(from),
 		Kinds:       make([]leaseholdv1.ChangeKind, n),
@@ -44,7 +43,7 @@ func FromChanges(from leasehold.LSN, cs []table.Change) *leaseholdv1.Changes {
 			continue
 		}
 		if out.MovedFrom == nil {
-			out.MovedFrom = make([]uint32, n) // most messages need none
+			out.MovedFrom = make([]uint32, n) // most messages have none
 		}
 		out.MovedFrom[i] = holders.index(c.From) + 1
 	}
@@ -52,11 +51,10 @@ func FromChanges(from leasehold.LSN, cs []table.Change) *leaseholdv1.Changes {
 	return out
 }
 
-// ToChanges reads changes, which must be there. Whether they follow on a table
-// only that table can say.
+// ToChanges decodes changes. nil is an error. It cannot check whether they apply to a table.
 //
-// A kind that is unknown is refused, since nobody can apply it; a cause or a reason
-// that is unknown comes from a newer peer and is kept as its number.
+// An unknown kind is rejected, because it cannot be applied. An unknown cause or reason is of a newer peer, and is kept as its
+// number.
 func ToChanges(cs *leaseholdv1.Changes, l protocol.Limits) ([]table.Change, error) {
 	n := len(cs.GetKinds())
 	switch {
@@ -68,7 +66,7 @@ func ToChanges(cs *leaseholdv1.Changes, l protocol.Limits) ([]table.Change, erro
 		return nil, badChanges("columns of %d kinds, %d starts, %d limits, %d generations, %d holders and %d causes: want as many of each",
 			n, len(cs.GetStarts()), len(cs.GetLimits()), len(cs.GetGenerations()), len(cs.GetHeldBy()), len(cs.GetCauses()))
 	case len(cs.GetMovedFrom()) != 0 && len(cs.GetMovedFrom()) != n:
-		return nil, badChanges("%d changes say from whom, of %d: want none, or all", len(cs.GetMovedFrom()), n)
+		return nil, badChanges("moved from: %d values for %d changes, want none or all", len(cs.GetMovedFrom()), n)
 	case len(cs.GetReasons()) != 0 && len(cs.GetReasons()) != n:
 		return nil, badChanges("%d changes have a reason, of %d: want none, or all", len(cs.GetReasons()), n)
 	case len(cs.GetHolders()) > n+len(cs.GetMovedFrom()):
@@ -90,7 +88,7 @@ func ToChanges(cs *leaseholdv1.Changes, l protocol.Limits) ([]table.Change, erro
 	return out, nil
 }
 
-// toChange reads one row of columns that have been counted.
+// toChange decodes one row of columns with checked lengths.
 func toChange(cs *leaseholdv1.Changes, i int, holders []*table.Holder) (table.Change, error) {
 	r := toRange(cs.GetStarts()[i], cs.GetLimits()[i])
 	given, holder, generation, cause := cs.GetKinds()[i], cs.GetHeldBy()[i], cs.GetGenerations()[i], cs.GetCauses()[i]
@@ -127,8 +125,7 @@ func toChange(cs *leaseholdv1.Changes, i int, holders []*table.Holder) (table.Ch
 	}, nil
 }
 
-// movedFrom reads who had what a change moves. Changes written before there were
-// moves lack the column.
+// movedFrom decodes the source of a move. Changes of version 1 lack the column.
 func movedFrom(cs *leaseholdv1.Changes, i int, holders []*table.Holder) (*table.Holder, error) {
 	place := uint32(0)
 	if column := cs.GetMovedFrom(); len(column) > 0 {
@@ -136,7 +133,7 @@ func movedFrom(cs *leaseholdv1.Changes, i int, holders []*table.Holder) (*table.
 	}
 	switch moves := cs.GetKinds()[i] == leaseholdv1.ChangeKind_CHANGE_KIND_MOVED; {
 	case moves != (place != 0):
-		return nil, badChanges("change %d is of kind %d: what is moved, and only that, comes from someone", i, cs.GetKinds()[i])
+		return nil, badChanges("change %d of kind %d: moves, and only moves, have a source", i, cs.GetKinds()[i])
 	case place == 0:
 		return nil, nil
 	case int64(place) > int64(len(holders)):

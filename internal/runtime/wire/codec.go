@@ -13,22 +13,20 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// A Frame is a FollowResponse that has been encoded already. A manager says the
-// same to thousands of lookups: it encodes it once and sends the frame on every
-// stream, with SendMsg, and all streams read the same bytes. The server must
-// have the [ServerOptions].
+// A Frame is an encoded FollowResponse. A manager sends the same update to thousands of lookups: it encodes the update once and
+// sends the frame with SendMsg on every stream, without copies. The server must have the
+// [ServerOptions].
 //
-// A Frame is immutable and safe for concurrent use. Its memory is freed when
-// nobody refers to it any more.
+// A Frame is immutable and safe for concurrent use. The garbage collector frees it.
 type Frame struct {
 	shared []byte
-	own    []byte // follows on shared; what differs between streams
+	own    []byte // appended to shared; differs between streams
 }
 
-// Len returns how many bytes the frame takes on a stream.
+// Len returns the size of the frame on a stream.
 func (f *Frame) Len() int { return len(f.shared) + len(f.own) }
 
-// EncodeUpdate encodes what FromLookupReply writes.
+// EncodeUpdate encodes the result of FromLookupReply.
 func EncodeUpdate(r *protocol.LookupReply) (*Frame, error) {
 	b, err := proto.Marshal(FromLookupReply(r))
 	if err != nil {
@@ -37,12 +35,10 @@ func EncodeUpdate(r *protocol.LookupReply) (*Frame, error) {
 	return &Frame{shared: b}, nil
 }
 
-// Answer returns the frame as an answer to one lookup's question: the same
-// update with another echo and age. It copies nothing: in protobuf, a message
-// followed by a second one that has a few of its fields is the message with
-// those fields replaced.
+// Answer returns the frame as the reply to one lookup's request: the same update with another echo and age. It copies nothing: in
+// protobuf, fields of an appended message replace those of the message before it.
 func (f *Frame) Answer(echo protocol.Seq, age time.Duration) *Frame {
-	// Both fields are written even if they are 0, to replace what is there.
+	// Both fields are encoded even if they are 0, to replace the values of the update.
 	var update []byte
 	update = protowire.AppendTag(update, updateEcho, protowire.VarintType)
 	update = protowire.AppendVarint(update, uint64(echo))
@@ -52,15 +48,15 @@ func (f *Frame) Answer(echo protocol.Seq, age time.Duration) *Frame {
 	return &Frame{shared: f.shared, own: protowire.AppendBytes(own, update)}
 }
 
-// The field numbers that Answer writes; a test compares them with the schema.
+// The field numbers of Answer; a test compares them with the schema.
 const (
 	responseUpdate protowire.Number = 2
 	updateEcho     protowire.Number = 4
 	updateAge      protowire.Number = 6
 )
 
-// A codec is gRPC's protobuf codec, which also takes frames, and refuses
-// messages that would grow out of all proportion when they are decoded.
+// A codec is gRPC's protobuf codec with support for frames. It rejects messages that need far more memory than their
+// encoding.
 type codec struct {
 	encoding.CodecV2
 	maxParts int
@@ -68,9 +64,8 @@ type codec struct {
 
 func newCodec(maxParts int) codec { return codec{encoding.GetCodecV2(encodingproto.Name), maxParts} }
 
-// Marshal returns the wire form of a message, that of a frame without copying.
-// A SliceBuffer is not counted and not returned to a pool, so that any number
-// of streams may be at different places in it.
+// Marshal returns the wire form of a message, that of a frame without copying. A SliceBuffer has no reference count and returns to
+// no pool, so any number of streams can read it concurrently.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	f, ok := v.(*Frame)
 	if !ok {
@@ -83,19 +78,17 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return out, nil
 }
 
-// Limits on the messages within a message. An empty one takes two bytes on the
-// wire and up to a hundred in memory, so that a limit on bytes alone would give
-// a peer fifty times as much.
+// Limits of the number of nested messages. An empty one takes two bytes on the wire and up to a hundred in memory, so a limit of
+// bytes alone would allow fifty times as much memory.
 const (
-	// maxRequestParts: as many static slots as a namespace may have, and a few
-	// more.
+	// maxRequestParts is the maximum number of static slots of a namespace and a few more.
 	maxRequestParts = MaxStaticSlots + 64
-	// maxResponseParts: as many holders as a table may have, or as many changes,
-	// each with a holder of its own, and as much again.
+	// maxResponseParts is twice the maximum number of holders of a table, or of changes with a holder
+	// each.
 	maxResponseParts = 1 << 18
 )
 
-// Unmarshal decodes a message, unless it has too many parts.
+// Unmarshal decodes a message. It rejects one with too many nested messages.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ok := v.(proto.Message)
 	if !ok {
@@ -109,8 +102,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.Unmarshal(buf.ReadOnlyData(), m)
 }
 
-// guard refuses a message with too many parts. Each takes two bytes at least,
-// so that a short message, which nearly all are, need not be counted.
+// guard rejects a message with too many parts. Each has at least two bytes, so short messages, which are nearly all, need no
+// count.
 func (c codec) guard(b []byte, d protoreflect.MessageDescriptor) error {
 	if len(b)/2 > c.maxParts && countParts(b, d, c.maxParts) > c.maxParts {
 		return leasehold.Errorf("decode", leasehold.ErrLimit, string(d.Name()), "it has more than %d parts", c.maxParts)
@@ -118,9 +111,8 @@ func (c codec) guard(b []byte, d protoreflect.MessageDescriptor) error {
 	return nil
 }
 
-// countParts returns how many messages are in an encoded one of type d, at any
-// depth, or some number above most as soon as there are more. It stops where
-// the bytes make no sense: decoding them will, too.
+// countParts returns the number of nested messages in an encoded one of type d, at any depth, or any number above most. It stops at
+// invalid bytes: decoding fails there, too.
 func countParts(b []byte, d protoreflect.MessageDescriptor, most int) int {
 	parts := 0
 	for len(b) > 0 && parts <= most {

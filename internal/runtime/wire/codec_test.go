@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// bigReply is a reply with a table of n ranges.
+// bigReply returns a reply with a table of n ranges.
 func bigReply(t testing.TB, n int) *protocol.LookupReply {
 	t.Helper()
 	ann := &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a:1", Weight: 1}
@@ -41,8 +41,7 @@ func encoded(t testing.TB, r *protocol.LookupReply) *Frame {
 	return f
 }
 
-// Every stream that sends a frame reads the very same bytes: 10,000 streams
-// cost 10,000 small headers.
+// All streams that send a frame read the same bytes: 10,000 streams cost 10,000 small headers.
 func TestFramesAreNotCopied(t *testing.T) {
 	c, f := newCodec(maxRequestParts), encoded(t, bigReply(t, 1<<12))
 	for _, sent := range []*Frame{f, f.Answer(1, 0), f.Answer(2, time.Hour)} {
@@ -54,11 +53,11 @@ func TestFramesAreNotCopied(t *testing.T) {
 			t.Error("the bytes have been copied")
 		}
 		if out.Len() != sent.Len() || sent.Len()-f.Len() > 32 {
-			t.Errorf("%d bytes are sent, the frame has %d, and what was encoded %d", out.Len(), sent.Len(), f.Len())
+			t.Errorf("%d bytes sent, frame %d, encoded frame %d", out.Len(), sent.Len(), f.Len())
 		}
-		out.Free() // must leave the bytes alone: other streams still send them
+		out.Free() // must not free the bytes: other streams send them
 		if unsafe.SliceData(out[0].ReadOnlyData()) != unsafe.SliceData(f.shared) {
-			t.Error("the first stream to finish has freed the bytes")
+			t.Error("the first stream has freed the bytes")
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _ = c.Marshal(f) }); n > 2 {
@@ -66,8 +65,8 @@ func TestFramesAreNotCopied(t *testing.T) {
 	}
 }
 
-// What arrives is the same whether it was sent as a frame or as a message.
-func TestFramesAndMessagesAreTheSame(t *testing.T) {
+// A frame and a message are received alike.
+func TestFramesAndMessagesAreEqual(t *testing.T) {
 	c, r := newCodec(maxRequestParts), bigReply(t, 100)
 	frame, err := c.Marshal(encoded(t, r))
 	if err != nil {
@@ -78,11 +77,11 @@ func TestFramesAndMessagesAreTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(frame.Materialize(), message.Materialize()) {
-		t.Error("a frame has other bytes than the message that it was made of")
+		t.Error("the bytes of frame and message differ")
 	}
 }
 
-// An answer is the update with another echo and another age, 0 included.
+// A reply is the update with another echo and age, including 0.
 func TestAnswer(t *testing.T) {
 	c, r := newCodec(maxRequestParts), bigReply(t, 3)
 	f := encoded(t, r)
@@ -101,7 +100,7 @@ func TestAnswer(t *testing.T) {
 		want := *r
 		want.Echo, want.Age = a.echo, a.age
 		if !proto.Equal(&got, FromLookupReply(&want)) {
-			t.Errorf("echo %d, age %v: arrives as %v", a.echo, a.age, &got)
+			t.Errorf("echo %d, age %v: received as %v", a.echo, a.age, &got)
 		}
 	}
 }
@@ -121,8 +120,8 @@ func TestAnswerKnowsTheSchema(t *testing.T) {
 	}
 }
 
-// A name that is not UTF-8 cannot be written: that is an error, not a panic.
-func TestEncodeUpdateReportsWhatCannotBeWritten(t *testing.T) {
+// A name that is not UTF-8 is an error of EncodeUpdate, not a panic.
+func TestEncodeUpdateRejectsInvalidName(t *testing.T) {
 	_, err := EncodeUpdate(&protocol.LookupReply{Namespace: "n", Leader: "\xff"})
 	if leasehold.KindOf(err) != leasehold.ErrInternal {
 		t.Errorf("error %v", err)
@@ -149,18 +148,18 @@ func TestCodecCountsParts(t *testing.T) {
 		}
 	}
 	if err := c.Unmarshal(mem.BufferSlice{mem.SliceBuffer{0xff}}, &leaseholdv1.HoldResponse{}); err == nil {
-		t.Error("bytes that make no sense are decoded")
+		t.Error("invalid bytes are decoded")
 	}
 	if err := c.Unmarshal(nil, "not a message"); err == nil {
-		t.Error("something that is no message is decoded")
+		t.Error("a value that is not a message is decoded")
 	}
 }
 
-// The limits of the protocol fit into those of the codec and of gRPC.
-func TestLimitsAreInTune(t *testing.T) {
+// The limits of the codec and of gRPC are above those of the protocol.
+func TestLimitsAreConsistent(t *testing.T) {
 	most := protocol.DefaultLimits
 	if 2*most.Changes >= maxResponseParts || protocol.MaxMoves >= maxRequestParts/2 {
-		t.Error("the codec refuses what the protocol allows")
+		t.Error("the limit of the codec is below that of the protocol")
 	}
 	const largest = 8 + 8 + 9 // of a lease: start, limit and generation
 	if size := most.Leases * largest; size > MaxRequest/2 {

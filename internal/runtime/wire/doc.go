@@ -1,24 +1,20 @@
-// Package wire turns protocol messages, tables and errors into protobuf and
-// back. The comments in proto/leasehold/v1 are the reference of the format.
+// Package wire converts protocol messages, tables and errors to and from protobuf. The comments in proto/leasehold/v1 are
+// the reference of the format.
 //
-// From functions write what this process believes in and do not check it. To
-// functions read what a peer or a store has sent: they trust nothing, take
-// linear time, look at the limits before they allocate, and return either
-// something that passes the protocol's own checks or an error of kind Invalid
-// or Limit. They keep no reference to the message.
+// From functions encode values of this process without validation. To functions decode data of a peer or store
+// and do not trust it: they take linear time, check limits before they allocate, and return either a value that
+// passes the protocol's validation or an error of kind Invalid or Limit. They keep no reference to the
+// message.
 //
 // # Holders and pointers
 //
-// Table entries compare holders by pointer. Within one message, equal holders
-// become one *table.Holder, so that ranges which were one range before they
-// were written are one range again. Holders of different messages are different
-// pointers, even if equal, and that is harmless: two neighbouring ranges merge
-// only if they have the same generation, a generation is granted by one change,
-// and so every range that has it got its holder from that change or from one
-// snapshot taken after it. Hence a table put together from any snapshot and the
-// changes after it has the same ranges as the leader's. Whoever compares holders
-// of two tables, or of a table and a message, compares them by value.
+// Table entries compare holders by pointer. Equal holders of one message become one *table.Holder, so
+// ranges that were one range before encoding are one range after decoding. Equal holders of different messages
+// are different pointers. That is safe: adjacent ranges merge only if they have the same generation. One change
+// grants a generation, so all ranges with it have their holder from that change, or from one later
+// snapshot. Hence a table built from any snapshot and the changes after it has the same ranges as the
+// leader's. Code that compares holders of two tables, or of a table and a message, must compare them by
+// value.
 //
-// All functions are safe for concurrent use as long as nobody changes their
-// arguments meanwhile.
+// All functions are safe for concurrent use if their arguments are not modified meanwhile.
 package wire

@@ -14,14 +14,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// limits are small enough for a test to reach them, and large enough for what
-// is drawn here.
+// limits are low enough for tests to reach them, and high enough for generated messages.
 var limits = protocol.Limits{Leases: 16, Changes: 64, Ranges: 32}
 
-// bounds are where drawn ranges start and end: few places, so that they meet.
+// bounds are the ends of generated ranges: few, so that ranges overlap.
 var bounds = []leasehold.Key{0, 1, 2, 3, 1 << 63, 1<<64 - 2, 1<<64 - 1}
 
-// through sends a message through its wire form.
+// through encodes and decodes a message.
 func through[M proto.Message](t testing.TB, m M) M {
 	t.Helper()
 	b, err := proto.Marshal(m)
@@ -35,7 +34,7 @@ func through[M proto.Message](t testing.TB, m M) M {
 	return out
 }
 
-// A drawer draws what messages are made of.
+// A drawer generates parts of messages.
 type drawer struct{ *rapid.T }
 
 func (d drawer) bool(label string) bool { return rapid.Bool().Draw(d.T, label) }
@@ -74,7 +73,7 @@ func (d drawer) optionalHolder() *table.Holder {
 	return nil
 }
 
-// holders draws a few, some of which are equal but not the same.
+// holders generates a few, some equal with different pointers.
 func (d drawer) holders() []*table.Holder {
 	out := []*table.Holder{d.holder(), d.holder(), d.holder()}
 	twin := *out[0]
@@ -136,7 +135,7 @@ func (d drawer) moves() []protocol.MoveReport {
 			Records: d.number("records"), Bytes: d.number("bytes"), Newest: leasehold.Generation(d.number("newest")),
 			Backing: leasehold.Term(d.number("backing")),
 		})
-		last = uint8(protocol.MoveStopped) // those that are done must not overlap
+		last = uint8(protocol.MoveStopped) // completed moves must not overlap
 	}
 	return out
 }
@@ -172,7 +171,7 @@ func (d drawer) arrivals() []protocol.Arrival {
 	return out
 }
 
-// offers draws leases, some of which are new and came with their state.
+// offers generates leases, some new with transferred state.
 func (d drawer) offers() []protocol.Offer {
 	out := []protocol.Offer{}
 	for _, l := range d.leases() {
@@ -194,7 +193,7 @@ func (d drawer) timing() protocol.Timing {
 	}
 }
 
-// history draws changes that follow on each other from the empty table on.
+// history generates consecutive changes from the empty table on.
 func (d drawer) history(n int) []table.Change {
 	t, holders := table.New(), d.holders()
 	var out []table.Change
@@ -221,7 +220,7 @@ func (d drawer) history(n int) []table.Change {
 	return out
 }
 
-// tableAfter returns the table that changes lead to.
+// tableAfter returns the table after changes.
 func tableAfter(t rapid.TB, cs []table.Change) *table.Table {
 	out := table.New()
 	for i := range cs {
@@ -232,7 +231,7 @@ func tableAfter(t rapid.TB, cs []table.Change) *table.Table {
 	return out
 }
 
-// A row is a range of a table with all that is said about it, by value.
+// A row is a range of a table with all its fields, by value.
 type row struct {
 	Range leasehold.Range
 	Gen   leasehold.Generation
@@ -241,7 +240,7 @@ type row struct {
 	Kept  leasehold.Generation
 }
 
-// contents is all that a table says, in a form that can be compared.
+// contents returns the content of a table in a comparable form.
 func contents(t *table.Table) any {
 	if t == nil {
 		return nil

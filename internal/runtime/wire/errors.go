@@ -13,9 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// codeOf says how a kind looks to whoever knows gRPC but not Leasehold.
-// Generic clients retry a call that is Unavailable; one that is Aborted has to
-// be begun anew, here by looking up the key again.
+// codeOf returns the gRPC code of a kind, for generic clients and proxies. They retry an Unavailable call. After Aborted the caller must
+// start over, here by looking up the key again.
 func codeOf(k leasehold.Kind) codes.Code {
 	if code, ok := codesByKind[k]; ok {
 		return code
@@ -41,8 +40,7 @@ var codesByKind = map[leasehold.Kind]codes.Code{
 	leasehold.ErrDenied:        codes.PermissionDenied,
 }
 
-// kindOf is the kind of a status that says nothing more: it comes from gRPC
-// itself, a proxy, or a server that is not ours.
+// kindOf returns the kind of a status without detail: of gRPC itself, a proxy or another server.
 func kindOf(c codes.Code) leasehold.Kind {
 	switch c {
 	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:
@@ -64,9 +62,8 @@ func kindOf(c codes.Code) leasehold.Kind {
 	}
 }
 
-// FromError returns err as a gRPC status for a handler to return. It has an
-// Error as its detail, so that [ToError] gives the peer what we have here. What
-// is a status without a kind, and nil, is returned as it is.
+// FromError returns err as a gRPC status for a handler to return. The status has an Error as its detail, from which [ToError]
+// restores err at the peer. It returns nil, and a status without a kind, unchanged.
 func FromError(err error) error {
 	if err == nil {
 		return nil
@@ -82,8 +79,7 @@ func FromError(err error) error {
 	return fromError(code, err)
 }
 
-// FromStranger is FromError for who cannot be told who it is. To those who know
-// gRPC that is another code than that of who is known, and may not; to us both
+// FromStranger is FromError for an unauthenticated caller: the code is Unauthenticated instead of PermissionDenied. For [ToError] both
 // are [leasehold.ErrDenied].
 func FromStranger(err error) error { return fromError(codes.Unauthenticated, err) }
 
@@ -95,15 +91,15 @@ func fromError(code codes.Code, err error) error {
 	return s.Err()
 }
 
-// ToError returns what a gRPC call failed with as a *[leasehold.Error]. What has
-// one in it already, and nil, is returned as it is. The status remains within reach of errors.As and status.FromError,
-// and a deadline or a cancellation within that of errors.Is.
+// ToError returns the error of a gRPC call as a *[leasehold.Error]. It returns nil, and errors that wrap a *leasehold.Error,
+// unchanged. errors.As and status.FromError find the status, errors.Is a deadline or a
+// cancellation.
 func ToError(err error) error {
 	if err == nil {
 		return nil
 	}
-	var ours *leasehold.Error
-	if errors.As(err, &ours) {
+	var inner *leasehold.Error
+	if errors.As(err, &inner) {
 		return err
 	}
 	s, ok := status.FromError(err)
@@ -122,28 +118,26 @@ func ToError(err error) error {
 	return &leasehold.Error{Kind: kindOf(s.Code()), Err: &remote{text: clip(s.Message()), status: s}}
 }
 
-// FromRefusal returns err as a message, for a stream that goes on or a status's
-// detail.
+// FromRefusal returns err as a message, for a stream that stays open or the detail of a status.
 func FromRefusal(err error) *leaseholdv1.Error {
 	out := &leaseholdv1.Error{Kind: uint32(leasehold.KindOf(err))}
 	if out.Kind == uint32(leasehold.Other) && contextError(err) != nil {
-		out.Kind = uint32(leasehold.ErrUnavailable) // whoever was asked could not answer in time
+		out.Kind = uint32(leasehold.ErrUnavailable) // the server could not reply in time
 	}
-	ours, ok := err.(*leasehold.Error) //nolint:errorlint // what is around ours belongs to the message
+	inner, ok := err.(*leasehold.Error) //nolint:errorlint // wrapping errors are part of the message
 	switch {
 	case !ok && err != nil:
 		out.Message = clip(err.Error())
 	case ok:
-		out.Op, out.Subject = clip(ours.Op), clip(ours.Subject)
-		if ours.Err != nil {
-			out.Message = clip(ours.Err.Error())
+		out.Op, out.Subject = clip(inner.Op), clip(inner.Subject)
+		if inner.Err != nil {
+			out.Message = clip(inner.Err.Error())
 		}
 	}
 	return out
 }
 
-// contextError returns the error of a context that err is about, nil if it is
-// about none.
+// contextError returns the context error for err, nil if there is none.
 func contextError(err error) error {
 	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, ended) {
@@ -153,8 +147,7 @@ func contextError(err error) error {
 	return nil
 }
 
-// ToRefusal returns the error that a message describes, as a
-// *[leasehold.Error].
+// ToRefusal returns the error of a message as a *[leasehold.Error].
 func ToRefusal(e *leaseholdv1.Error) error { return toError(e) }
 
 func toError(e *leaseholdv1.Error) *leasehold.Error {
@@ -168,7 +161,7 @@ func toError(e *leaseholdv1.Error) *leasehold.Error {
 	return out
 }
 
-// A remote is the cause of an error that happened at the peer.
+// A remote is the cause of an error of the peer.
 type remote struct {
 	text   string
 	status *status.Status
@@ -176,17 +169,16 @@ type remote struct {
 
 func (r *remote) Error() string { return r.text }
 
-// GRPCStatus is what status.FromError looks for.
+// GRPCStatus returns the status for status.FromError.
 func (r *remote) GRPCStatus() *status.Status { return r.status }
 
-// Is makes an expired or cancelled call look the same whoever noticed first.
+// Is makes an expired or cancelled call equal to the context error, whether the client or the server detects it.
 func (r *remote) Is(target error) bool {
 	return target == context.DeadlineExceeded && r.status.Code() == codes.DeadlineExceeded ||
 		target == context.Canceled && r.status.Code() == codes.Canceled
 }
 
-// clip bounds a text of an error, which ends up in logs and in HTTP headers,
-// and makes it the UTF-8 that protobuf asks for.
+// clip truncates an error text for logs and HTTP headers, and makes it valid UTF-8 for protobuf.
 func clip(s string) string {
 	const most = 1024
 	if len(s) > most {

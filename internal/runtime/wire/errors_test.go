@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Every kind arrives as itself, and looks right to those who know only gRPC.
-func TestKindsCrossTheWire(t *testing.T) {
+// Every kind survives encoding, and has the right gRPC code.
+func TestKindsRoundTrip(t *testing.T) {
 	for kind, code := range map[leasehold.Kind]codes.Code{
 		leasehold.Other: codes.Unknown, leasehold.ErrInvalid: codes.InvalidArgument, leasehold.ErrNotOwner: codes.Aborted,
 		leasehold.ErrNoOwner: codes.Unavailable, leasehold.ErrNotLeader: codes.Unavailable, leasehold.ErrNameTaken: codes.AlreadyExists,
@@ -29,26 +29,26 @@ func TestKindsCrossTheWire(t *testing.T) {
 		sent := &leasehold.Error{Op: "join", Kind: kind, Subject: "ann", Err: errors.New("of a reason")}
 		over := wire.FromError(sent)
 		if got := status.Code(over); got != code {
-			t.Errorf("%v is %v, want %v", kind, got, code)
+			t.Errorf("code of %v is %v, want %v", kind, got, code)
 		}
 		var got *leasehold.Error
 		if !errors.As(wire.ToError(over), &got) {
-			t.Fatalf("%v arrives as %T", kind, wire.ToError(over))
+			t.Fatalf("%v received as %T", kind, wire.ToError(over))
 		}
 		if got.Op != sent.Op || got.Kind != kind || got.Subject != sent.Subject || got.Error() != sent.Error() {
-			t.Errorf("%#v arrives as %#v", sent, got)
+			t.Errorf("%#v received as %#v", sent, got)
 		}
 	}
 }
 
-// Who is not known and who may not differ for others, and not for us.
-func TestStrangersAreDenied(t *testing.T) {
+// Unauthenticated callers get another code, and the same kind as unauthorized ones.
+func TestUnauthenticatedIsDenied(t *testing.T) {
 	over := wire.FromStranger(leasehold.Errorf("call", leasehold.ErrDenied, "Hold", "no certificate"))
 	if got := status.Code(over); got != codes.Unauthenticated {
-		t.Errorf("the code is %v", got)
+		t.Errorf("code %v", got)
 	}
 	if got := wire.ToError(over); leasehold.KindOf(got) != leasehold.ErrDenied || got.Error() != `call "Hold": no certificate` {
-		t.Errorf("arrives as %v (%v)", got, leasehold.KindOf(got))
+		t.Errorf("received as %v (%v)", got, leasehold.KindOf(got))
 	}
 }
 
@@ -62,14 +62,14 @@ func TestErrorsWithoutCauseOrOfOthers(t *testing.T) {
 		{"only a kind", leasehold.ErrNoOwner, leasehold.ErrNoOwner, "no owner"},
 		{"no cause", &leasehold.Error{Op: "find", Kind: leasehold.ErrNotFound, Subject: "n"}, leasehold.ErrNotFound, `find "n": not found`},
 		{"one in another", fmt.Errorf("while serving: %w", leasehold.Errorf("check", leasehold.ErrNotOwner, "k", "no")), leasehold.ErrNotOwner, `while serving: check "k": no`},
-		{"not ours", io.ErrUnexpectedEOF, leasehold.Other, "unexpected EOF"},
+		{"another error", io.ErrUnexpectedEOF, leasehold.Other, "unexpected EOF"},
 		{"out of time", fmt.Errorf("store: %w", context.DeadlineExceeded), leasehold.ErrUnavailable, "store: context deadline exceeded"},
-		{"given up", context.Canceled, leasehold.ErrUnavailable, "context canceled"},
+		{"cancelled", context.Canceled, leasehold.ErrUnavailable, "context canceled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := wire.ToError(wire.FromError(c.err))
 			if leasehold.KindOf(got) != c.kind || got.Error() != c.text {
-				t.Errorf("arrives as %q (%v), want %q (%v)", got, leasehold.KindOf(got), c.text, c.kind)
+				t.Errorf("received as %q (%v), want %q (%v)", got, leasehold.KindOf(got), c.text, c.kind)
 			}
 		})
 	}
@@ -85,20 +85,20 @@ func TestPlainStatuses(t *testing.T) {
 	} {
 		plain := status.Error(code, "because")
 		if passed := wire.FromError(plain); passed != plain { //nolint:errorlint // the very same
-			t.Errorf("%v does not pass through FromError: %v", code, passed)
+			t.Errorf("%v is changed by FromError: %v", code, passed)
 		}
 		got := wire.ToError(plain)
 		if leasehold.KindOf(got) != kind || got.Error() != "because" {
 			t.Errorf("%v is %q (%v), want %v", code, got, leasehold.KindOf(got), kind)
 		}
 		if status.Code(got) != code {
-			t.Errorf("%v is out of reach: %v", code, status.Code(got))
+			t.Errorf("%v is not found: %v", code, status.Code(got))
 		}
 	}
 }
 
-// Whether we or the peer noticed that time was up, errors.Is finds it.
-func TestContextErrorsStayInReach(t *testing.T) {
+// errors.Is finds a context error of either side.
+func TestContextErrorsAreFound(t *testing.T) {
 	for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
 		for _, err := range []error{want, status.FromContextError(want).Err(), wire.FromError(want)} {
 			got := wire.ToError(err)
@@ -108,13 +108,13 @@ func TestContextErrorsStayInReach(t *testing.T) {
 		}
 	}
 	if errors.Is(wire.ToError(status.Error(codes.Canceled, "")), context.DeadlineExceeded) {
-		t.Error("a cancelled call is out of time")
+		t.Error("a cancelled call is a deadline error")
 	}
 }
 
 func TestNoErrorAndOwnErrors(t *testing.T) {
 	if wire.FromError(nil) != nil || wire.ToError(nil) != nil {
-		t.Error("nil does not stay nil")
+		t.Error("nil is changed")
 	}
 	ours := leasehold.Errorf("op", leasehold.ErrLimit, "", "text")
 	if got := wire.ToError(ours); got != ours { //nolint:errorlint // the very same
@@ -122,17 +122,17 @@ func TestNoErrorAndOwnErrors(t *testing.T) {
 	}
 }
 
-// A manager that forwards a call hands on what the other said.
+// A manager that forwards a call returns the error of the other manager.
 func TestForwardedErrors(t *testing.T) {
 	first := wire.ToError(wire.FromError(leasehold.Errorf("create namespace", leasehold.ErrExists, "n", "it is there")))
 	second := wire.ToError(wire.FromError(first))
 	if second.Error() != first.Error() || leasehold.KindOf(second) != leasehold.ErrExists {
-		t.Errorf("%v is handed on as %v (%v)", first, second, leasehold.KindOf(second))
+		t.Errorf("%v is forwarded as %v (%v)", first, second, leasehold.KindOf(second))
 	}
 }
 
-// Whatever is in an error, it fits into a message and into a header.
-func TestErrorsAreBoundedText(t *testing.T) {
+// Any error fits into a message and into a header.
+func TestErrorTextIsBounded(t *testing.T) {
 	long := strings.Repeat("ä", 10_000) + "\xff"
 	m := wire.FromRefusal(&leasehold.Error{Op: long, Kind: leasehold.ErrInvalid, Subject: "\xff", Err: errors.New("\xff" + long)})
 	for _, text := range []string{m.GetOp(), m.GetSubject(), m.GetMessage()} {

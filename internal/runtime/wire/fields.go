@@ -10,7 +10,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// get reads one field of a message. After the first error, it reads nothing more.
+// get decodes one field of a message. It has no effect after the first error.
 func get[M, V any](first *error, field M, read func(M) (V, error)) (out V) {
 	if *first == nil {
 		out, *first = read(field)
@@ -18,7 +18,7 @@ func get[M, V any](first *error, field M, read func(M) (V, error)) (out V) {
 	return out
 }
 
-// checked returns a message that was read if its check has found no error.
+// checked returns a decoded message unless its validation failed.
 func checked[T any](out *T, err error) (*T, error) {
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func checked[T any](out *T, err error) (*T, error) {
 	return out, nil
 }
 
-// fromEach writes every element of a list. An empty list is nil.
+// fromEach encodes every element of a list. The result for an empty list is nil.
 func fromEach[V, M any](list []V, write func(*V) M) []M {
 	var out []M
 	for i := range list {
@@ -35,7 +35,7 @@ func fromEach[V, M any](list []V, write func(*V) M) []M {
 	return out
 }
 
-// toEach reads every element of a list. An empty list is nil.
+// toEach decodes every element of a list. The result for an empty list is nil.
 func toEach[M, V any](list []M, read func(M) (V, error)) ([]V, error) {
 	var out []V
 	for _, m := range list {
@@ -48,7 +48,7 @@ func toEach[M, V any](list []M, read func(M) (V, error)) ([]V, error) {
 	return out, nil
 }
 
-// toID reads a session or a ticket; no bytes are the zero one.
+// toID decodes a session or a ticket. No bytes are the zero value.
 func toID[T ~[16]byte](op string, b []byte) (T, error) {
 	var id T
 	if len(b) != 0 && len(b) != len(id) {
@@ -58,7 +58,7 @@ func toID[T ~[16]byte](op string, b []byte) (T, error) {
 	return id, nil
 }
 
-// fromID writes a session or a ticket; the zero one is no bytes.
+// fromID encodes a session or a ticket. The zero value is no bytes.
 func fromID[T ~[16]byte](id T) []byte {
 	if id == (T{}) {
 		return nil
@@ -70,7 +70,7 @@ func toRange(start, limit uint64) leasehold.Range {
 	return leasehold.Range{Start: leasehold.Key(start), Limit: leasehold.Key(limit)}
 }
 
-// FromLease writes a lease.
+// FromLease encodes a lease.
 func FromLease(l leasehold.Lease) *leaseholdv1.Lease {
 	return &leaseholdv1.Lease{
 		Start:      uint64(l.Range.Start),
@@ -79,7 +79,7 @@ func FromLease(l leasehold.Lease) *leaseholdv1.Lease {
 	}
 }
 
-// ToLease reads a lease, which must be there.
+// ToLease decodes a lease. nil is an error.
 func ToLease(l *leaseholdv1.Lease) (leasehold.Lease, error) {
 	return toLease(l.GetStart(), l.GetLimit(), l.GetGeneration())
 }
@@ -97,7 +97,7 @@ func fromLeases(n int, at func(i int) leasehold.Lease) *leaseholdv1.LeaseSet {
 	if n == 0 {
 		return nil
 	}
-	column := make([]uint64, 3*n) // one allocation for all
+	column := make([]uint64, 3*n) // one allocation
 	out := &leaseholdv1.LeaseSet{Starts: column[:n:n], Limits: column[n : 2*n : 2*n], Generations: column[2*n:]}
 	for i := range n {
 		l := at(i)
@@ -106,7 +106,7 @@ func fromLeases(n int, at func(i int) leasehold.Lease) *leaseholdv1.LeaseSet {
 	return out
 }
 
-// toLeases reads the leases of a set into a list, of whose elements lease is the lease.
+// toLeases decodes a set of leases into a list. lease returns the lease of an element.
 func toLeases[T any](s *leaseholdv1.LeaseSet, l protocol.Limits, lease func(*T) *leasehold.Lease) ([]T, error) {
 	const op = "read leases"
 	n := len(s.GetStarts())
@@ -140,7 +140,7 @@ func toTiming(t *leaseholdv1.Timing) protocol.Timing {
 	}
 }
 
-// FromLoads writes what keys cost, nil as nil.
+// FromLoads encodes loads, nil as nil.
 func FromLoads(l *partition.Loads) *leaseholdv1.Loads {
 	if l == nil {
 		return nil
@@ -162,8 +162,7 @@ func FromLoads(l *partition.Loads) *leaseholdv1.Loads {
 	return out
 }
 
-// ToLoads reads what keys cost, nil as nil. What the numbers say is for the
-// protocol to check.
+// ToLoads decodes loads, nil as nil. The protocol validates their values.
 func ToLoads(l *leaseholdv1.Loads) (*partition.Loads, error) {
 	const op = "read loads"
 	if l == nil {

@@ -10,8 +10,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// FromLookupRequest writes what a lookup asks. The lookup's number is not part
-// of it: a manager numbers the streams that it serves itself.
+// FromLookupRequest encodes a request of a lookup, without the number of the lookup, which the manager assigns.
 func FromLookupRequest(r *protocol.LookupRequest) *leaseholdv1.FollowRequest {
 	return &leaseholdv1.FollowRequest{
 		Version:   Version,
@@ -23,8 +22,7 @@ func FromLookupRequest(r *protocol.LookupRequest) *leaseholdv1.FollowRequest {
 	}
 }
 
-// ToLookupRequest reads what a lookup asks on the stream that the manager calls
-// lookup. It does not look at the version: see [CheckVersion].
+// ToLookupRequest decodes a request of the lookup with a number. It does not check the version: see [CheckVersion].
 func ToLookupRequest(r *leaseholdv1.FollowRequest, lookup uint64) (*protocol.LookupRequest, error) {
 	out := &protocol.LookupRequest{
 		Namespace: leasehold.Namespace(r.GetNamespace()),
@@ -37,8 +35,7 @@ func ToLookupRequest(r *leaseholdv1.FollowRequest, lookup uint64) (*protocol.Loo
 	return checked(out, out.Validate())
 }
 
-// FromLookupReply writes what a manager says to a lookup. To say the same to
-// many, use [EncodeUpdate].
+// FromLookupReply encodes a reply to a lookup. For a broadcast use [EncodeUpdate].
 func FromLookupReply(r *protocol.LookupReply) *leaseholdv1.FollowResponse {
 	update := &leaseholdv1.Update{
 		Namespace: string(r.Namespace),
@@ -61,8 +58,7 @@ func FromLookupReply(r *protocol.LookupReply) *leaseholdv1.FollowResponse {
 	return &leaseholdv1.FollowResponse{Version: Version, Kind: &leaseholdv1.FollowResponse_Update{Update: update}}
 }
 
-// ToLookupReply reads what a manager says to a lookup. A reply that brings no
-// changes says nothing about where they would start: its From is 0.
+// ToLookupReply decodes a reply to a lookup. The From of a reply without changes is 0.
 func ToLookupReply(u *leaseholdv1.Update, l protocol.Limits) (*protocol.LookupReply, error) {
 	out := &protocol.LookupReply{
 		Namespace: leasehold.Namespace(u.GetNamespace()),
@@ -104,7 +100,7 @@ func fromCrossing(c *table.Crossing) *leaseholdv1.Crossing {
 	return out
 }
 
-// toCrossing checks little: only the table that is to cross the gap can tell whether this is right.
+// toCrossing validates little: only the table that it applies to can check it.
 func toCrossing(c *leaseholdv1.Crossing) (*table.Crossing, error) {
 	out := &table.Crossing{Gap: toGap(c)}
 	for _, b := range c.GetSilent() {

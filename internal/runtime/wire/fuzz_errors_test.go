@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// FuzzError: whatever a peer says went wrong, it is an error of a kind that we know and not of
-// endless length, and those that we pass it on to are told the same kind.
+// FuzzError decodes arbitrary errors of a peer: each has a known kind and a bounded length, and keeps its kind when it is
+// forwarded.
 func FuzzError(f *testing.F) {
 	for _, err := range []error{
 		leasehold.Errorf("hold", leasehold.ErrNotOwner, "o", "because"),
@@ -25,13 +25,13 @@ func FuzzError(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	long, failed := proto.Marshal(&spb.Status{Code: 14, Message: strings.Repeat("x", 20_000)}) // by no peer of ours
+	long, failed := proto.Marshal(&spb.Status{Code: 14, Message: strings.Repeat("x", 20_000)}) // not of a Leasehold peer
 	if failed != nil {
 		f.Fatal(failed)
 	}
 	f.Add(long)
-	f.Add([]byte("\x08\x00"))                 // all is well, they say
-	f.Add([]byte("\x08\xff\xff\xff\xff\x0f")) // a code that there is not
+	f.Add([]byte("\x08\x00"))                 // code OK
+	f.Add([]byte("\x08\xff\xff\xff\xff\x0f")) // an unknown code
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var s spb.Status
 		if proto.Unmarshal(b, &s) != nil {
@@ -40,18 +40,18 @@ func FuzzError(f *testing.F) {
 		err := wire.ToError(status.ErrorProto(&s))
 		if err == nil {
 			if s.GetCode() != 0 {
-				t.Fatalf("code %d is no error", s.GetCode())
+				t.Fatalf("no error for code %d", s.GetCode())
 			}
 			return
 		}
 		const longest = 3 * (3*1024 + 100) // an operation, a subject and a message, with bytes replaced
 		if n := len(err.Error()); n > longest {
-			t.Fatalf("an error of %d bytes", n)
+			t.Fatalf("error of %d bytes", n)
 		}
 		kind := leasehold.KindOf(err)
 		again := wire.ToError(wire.FromError(err))
 		if leasehold.KindOf(again) != kind {
-			t.Fatalf("%v, of kind %v, is passed on as %v, of kind %v", err, kind, again, leasehold.KindOf(again))
+			t.Fatalf("%v of kind %v is forwarded as %v of kind %v", err, kind, again, leasehold.KindOf(again))
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// FuzzGuard: whatever bytes announce, no message that is let through has more parts in memory
-// than are allowed, and one that is refused for that has been refused by a count of its bytes.
+// FuzzGuard decodes arbitrary bytes: an accepted message has at most the allowed number of parts, and a rejected one has enough bytes for
+// more.
 func FuzzGuard(f *testing.F) {
 	const most = 8
 	empty := func(number protowire.Number, n int) (b []byte) {
@@ -34,7 +34,7 @@ func FuzzGuard(f *testing.F) {
 			err := newCodec(most).Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, m)
 			switch n := parts(m.ProtoReflect()); {
 			case err == nil && n > most:
-				t.Fatalf("%d parts were let through, at most %d are allowed", n, most)
+				t.Fatalf("%d parts were accepted, at most %d are allowed", n, most)
 			case leasehold.KindOf(err) == leasehold.ErrLimit && len(b) < 2*most:
 				t.Fatalf("%d bytes cannot have more than %d parts: %v", len(b), most, err)
 			}
@@ -42,7 +42,7 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// parts counts the messages within a message.
+// parts returns the number of nested messages.
 func parts(m protoreflect.Message) (n int) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {

@@ -11,9 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The fuzz targets send arbitrary bytes. Whatever they are, reading them does
-// not panic; an error says whose fault it is; and what is read passes the
-// protocol's own check and is the same after being sent on.
+// The fuzz targets decode arbitrary bytes. Decoding does not panic. Errors have a kind. A decoded value passes the
+// protocol's validation and survives encoding and decoding.
 
 // seed adds the vectors of a message.
 func seed(f *testing.F, message string) {
@@ -29,7 +28,7 @@ func seed(f *testing.F, message string) {
 	}
 }
 
-// parse returns the message that is in b, and whether there is one.
+// parse decodes a message, and reports whether that is valid.
 func parse[M any, P interface {
 	*M
 	proto.Message
@@ -38,22 +37,22 @@ func parse[M any, P interface {
 	return m, proto.Unmarshal(b, m) == nil
 }
 
-// checkRead checks what read makes of a message.
+// checkRead checks the result of read for a message.
 func checkRead[M proto.Message, V any](t *testing.T, m M, read func(M) (V, error), validate func(V) error, write func(V) M) {
 	t.Helper()
 	v, err := read(m)
 	if err != nil {
 		if k := leasehold.KindOf(err); k != leasehold.ErrInvalid && k != leasehold.ErrLimit {
-			t.Fatalf("a bad message is an error of kind %v: %v", k, err)
+			t.Fatalf("error of kind %v: %v", k, err)
 		}
 		return
 	}
 	if err := validate(v); err != nil {
-		t.Fatalf("what was read is refused: %v", err)
+		t.Fatalf("the decoded value is invalid: %v", err)
 	}
 	again, err := read(through(t, write(v)))
 	if diff := cmp.Diff(v, again, compareTables); diff != "" || err != nil {
-		t.Fatalf("sent on: error %v (-read +sent):\n%s", err, diff)
+		t.Fatalf("encoded again: error %v (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -77,7 +76,7 @@ func FuzzHoldResponse(f *testing.F) {
 		checkRead(t, m.GetNotLeader(), wire.ToNotLeader, validateNotLeader, wire.FromNotLeader)
 		refusal := wire.ToRefusal(m.GetRefusal())
 		if again := wire.ToRefusal(through(t, wire.FromRefusal(refusal))); again.Error() != refusal.Error() {
-			t.Fatalf("%q becomes %q", refusal, again)
+			t.Fatalf("%q is changed to %q", refusal, again)
 		}
 	})
 }

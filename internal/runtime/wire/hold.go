@@ -12,7 +12,7 @@ import (
 
 const opReply = "lease reply"
 
-// FromLeaseRequest writes what an owner says to the leader.
+// FromLeaseRequest encodes a request of an owner to the leader.
 func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 	return &leaseholdv1.HoldRequest{
 		Version:   Version,
@@ -37,8 +37,7 @@ func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 	}
 }
 
-// ToLeaseRequest reads what an owner says to the leader. It does not look at
-// the version: see [CheckVersion].
+// ToLeaseRequest decodes a request of an owner. It does not check the version: see [CheckVersion].
 func ToLeaseRequest(r *leaseholdv1.HoldRequest, l protocol.Limits) (*protocol.LeaseRequest, error) {
 	leases, err := toLeases(r.GetLeases(), l, func(to *leasehold.Lease) *leasehold.Lease { return to })
 	out := &protocol.LeaseRequest{
@@ -67,7 +66,7 @@ func ToLeaseRequest(r *leaseholdv1.HoldRequest, l protocol.Limits) (*protocol.Le
 	return checked(out, out.Validate(l))
 }
 
-// FromLeaseReply writes what the leader says to an owner.
+// FromLeaseReply encodes a reply of the leader to an owner.
 func FromLeaseReply(r *protocol.LeaseReply) *leaseholdv1.HoldResponse {
 	grant := &leaseholdv1.Grant{
 		Namespace:  string(r.Namespace),
@@ -93,10 +92,10 @@ func FromLeaseReply(r *protocol.LeaseReply) *leaseholdv1.HoldResponse {
 	return &leaseholdv1.HoldResponse{Version: Version, Kind: &leaseholdv1.HoldResponse_Grant{Grant: grant}}
 }
 
-// ToLeaseReply reads what the leader says to an owner.
+// ToLeaseReply decodes a reply of the leader to an owner.
 func ToLeaseReply(g *leaseholdv1.Grant, l protocol.Limits) (*protocol.LeaseReply, error) {
 	if g.GetRefusal() > math.MaxUint8 {
-		return nil, leasehold.Errorf(opReply, leasehold.ErrInvalid, "", "refusal %d is no kind of error", g.GetRefusal())
+		return nil, leasehold.Errorf(opReply, leasehold.ErrInvalid, "", "unknown refusal %d", g.GetRefusal())
 	}
 	if err := tooMany("departures and arrivals", len(g.GetDepartures())+len(g.GetArrivals()), 2*protocol.MaxMoves); err != nil {
 		return nil, err
@@ -131,12 +130,12 @@ func ToLeaseReply(g *leaseholdv1.Grant, l protocol.Limits) (*protocol.LeaseReply
 	return checked(out, out.Validate(l))
 }
 
-// FromNotLeader writes the answer of a manager that does not lead.
+// FromNotLeader encodes a redirect of a manager that is not the leader.
 func FromNotLeader(n protocol.NotLeader) *leaseholdv1.NotLeader {
 	return &leaseholdv1.NotLeader{Term: uint64(n.Term), Leader: string(n.Leader)}
 }
 
-// ToNotLeader reads the answer of a manager that does not lead.
+// ToNotLeader decodes a redirect of a manager that is not the leader.
 func ToNotLeader(n *leaseholdv1.NotLeader) (protocol.NotLeader, error) {
 	out := protocol.NotLeader{Term: leasehold.Term(n.GetTerm()), Leader: storage.ManagerID(n.GetLeader())}
 	if err := out.Validate(); err != nil {

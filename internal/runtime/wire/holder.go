@@ -7,7 +7,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// FromHolder writes a holder, nil as nil. The result shares h's session.
+// FromHolder encodes a holder, nil as nil. The result shares h's session.
 func FromHolder(h *table.Holder) *leaseholdv1.Holder {
 	if h == nil {
 		return nil
@@ -21,7 +21,7 @@ func FromHolder(h *table.Holder) *leaseholdv1.Holder {
 	}
 }
 
-// ToHolder reads a holder, which must be there.
+// ToHolder decodes a holder. nil is an error.
 func ToHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
 	if h == nil {
 		return nil, leasehold.Errorf("read holder", leasehold.ErrInvalid, "", "it is missing")
@@ -51,12 +51,11 @@ func toSession(b []byte) (leasehold.Session, error) {
 	return toID[leasehold.Session]("read session", b)
 }
 
-// A holderList collects the holders of a message, each once. It compares them
-// by value: a leader that took over a table may have two pointers for one
-// session.
+// A holderList has the holders of a message without duplicates. It compares them by value: the table of a new leader may have
+// two pointers for one session.
 type holderList struct {
 	list    []*leaseholdv1.Holder
-	byPlace map[*table.Holder]uint32 // spares most holders the second map
+	byPlace map[*table.Holder]uint32 // fast path for most holders
 	byValue map[table.Holder]uint32
 }
 
@@ -64,7 +63,7 @@ func newHolderList() *holderList {
 	return &holderList{byPlace: make(map[*table.Holder]uint32), byValue: make(map[table.Holder]uint32)}
 }
 
-// index returns where in the list h is, after adding it if it is new.
+// index returns the index of h, after appending it if it is new.
 func (l *holderList) index(h *table.Holder) uint32 {
 	if i, ok := l.byPlace[h]; ok {
 		return i
@@ -79,9 +78,9 @@ func (l *holderList) index(h *table.Holder) uint32 {
 	return i
 }
 
-// toHolders reads the holders of a message. Equal ones become one. Two that
-// differ may have the same session: a session that changes what it says about
-// itself breaks a rule, but must not make the table unreadable for all others.
+// toHolders decodes the holders of a message. Equal ones become one pointer. Different holders may have the same session: a session
+// that changes its fields violates the protocol, but must not make the table undecodable for all other
+// processes.
 func toHolders(list []*leaseholdv1.Holder) ([]*table.Holder, error) {
 	out := make([]*table.Holder, len(list))
 	seen := make(map[table.Holder]*table.Holder, len(list))

@@ -13,8 +13,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A refusal is a change that makes a good message a bad one, and what is then
-// said about it.
+// A refusal is a change that makes a message invalid, and the expected error.
 type refusal[M any] struct {
 	name  string
 	spoil func(M)
@@ -25,7 +24,7 @@ type refusal[M any] struct {
 func checkRefusals[M any](t *testing.T, good func() M, read func(M) error, refusals []refusal[M]) {
 	t.Helper()
 	if err := read(good()); err != nil {
-		t.Fatalf("a good message is refused: %v", err)
+		t.Fatalf("a valid message is rejected: %v", err)
 	}
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
@@ -39,7 +38,7 @@ func checkRefusals[M any](t *testing.T, good func() M, read func(M) error, refus
 	}
 }
 
-// walk is a history of two holders, one of which has lost something.
+// walk is a history of two holders, one of which has lost a range.
 func walk() []table.Change {
 	ann := &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a:1", Weight: 1, Process: "p"}
 	bob := &table.Holder{Owner: "bob", Session: leasehold.Session{2}, Addr: "b:1", Weight: 2}
@@ -50,8 +49,7 @@ func walk() []table.Change {
 	}
 }
 
-// walkOn is a history that ends with a move, from a holder to one that no other
-// change names.
+// walkOn is a history that ends with a move to a holder that is in no other change.
 func walkOn() []table.Change {
 	cyd := &table.Holder{Owner: "cyd", Session: leasehold.Session{3}, Addr: "c:1", Weight: 1}
 	past := walk()
@@ -94,7 +92,7 @@ func TestToTableRefuses(t *testing.T) {
 		{"not sorted", func(m message) { m.Starts[1], m.Starts[2] = m.Starts[2], m.Starts[1] }, invalid, "range 2 starts at"},
 		{"twice the same start", func(m message) { m.Starts[2] = m.Starts[1] }, invalid, "starts must rise"},
 		{"held under no generation", func(m message) { m.Generations[0] = 0 }, invalid, "do not fit together"},
-		{"nobody's generation", func(m message) { m.HeldBy[0] = 0 }, invalid, "do not fit together"},
+		{"a generation without holder", func(m message) { m.HeldBy[0] = 0 }, invalid, "do not fit together"},
 		{"a generation to come", func(m message) { m.Newest = 1 }, invalid, "do not fit together"},
 		{"a generation beyond the last", func(m message) { m.Newest = 1 << 63 }, invalid, "beyond the last"},
 		{"a loss to come", func(m message) { m.Lost[0] = 4 }, invalid, "do not fit together"},
@@ -121,15 +119,15 @@ func TestToChangesRefuses(t *testing.T) {
 		{"a cause that is too large", func(m message) { m.Causes[0] = 256 }, invalid, "unknown cause 256"},
 		{"a negative cause", func(m message) { m.Causes[0] = -1 }, invalid, "unknown cause -1"},
 		{"a holder behind the list", func(m message) { m.HeldBy[0] = 3 }, invalid, "holder 3 of 3"},
-		{"a grant from someone", func(m message) { m.MovedFrom[0] = 1 }, invalid, "change 0 is of kind 1"},
-		{"a move from nobody", func(m message) { m.MovedFrom[3] = 0 }, invalid, "change 3 is of kind 3"},
-		{"a move, and no column for it", func(m message) { m.MovedFrom = nil }, invalid, "change 3 is of kind 3"},
+		{"a grant from someone", func(m message) { m.MovedFrom[0] = 1 }, invalid, "change 0 of kind 1"},
+		{"a move without source", func(m message) { m.MovedFrom[3] = 0 }, invalid, "change 3 of kind 3"},
+		{"a move, and no column for it", func(m message) { m.MovedFrom = nil }, invalid, "change 3 of kind 3"},
 		{"a move from behind the list", func(m message) { m.MovedFrom[3] = 4 }, invalid, "comes from holder 4 of 3"},
 		{"a move from far behind the list", func(m message) { m.MovedFrom[3] = math.MaxUint32 }, invalid, "holder 4294967295 of 3"},
 		{"a short column of reasons", func(m message) { m.Reasons = make([]leaseholdv1.Reason, 3) }, invalid, "3 changes have a reason, of 4"},
 		{"a reason that is too large", func(m message) { m.Reasons = []leaseholdv1.Reason{256, 0, 0, 0} }, invalid, "unknown reason 256"},
 		{"a negative reason", func(m message) { m.Reasons = []leaseholdv1.Reason{0, 0, 0, -1} }, invalid, "unknown reason -1"},
-		{"a short column of sources", func(m message) { m.MovedFrom = m.MovedFrom[:3] }, invalid, "3 changes say from whom, of 4"},
+		{"a short column of sources", func(m message) { m.MovedFrom = m.MovedFrom[:3] }, invalid, "moved from: 3 values for 4 changes"},
 		{"no range", func(m message) { m.Starts[0], m.Limits[0] = 5, 5 }, invalid, "is not a lease"},
 		{"no generation", func(m message) { m.Generations[0] = 0 }, invalid, "is not a lease"},
 		{"a generation beyond the last", func(m message) { m.Generations[0] = 1 << 63 }, invalid, "is not a lease"},
@@ -139,7 +137,7 @@ func TestToChangesRefuses(t *testing.T) {
 	}
 }
 
-// A cause that a newer peer has found is no reason to lose the change.
+// A change with an unknown cause of a newer peer is kept.
 func TestToChangesKeepsUnknownCause(t *testing.T) {
 	m := wire.FromChanges(0, walk())
 	m.Causes[2] = 99
@@ -168,7 +166,7 @@ func TestToLeaseRequestRefuses(t *testing.T) {
 	const invalid = leasehold.ErrInvalid
 	checkRefusals(t, good, read, []refusal[message]{
 		{"nothing in it", func(m message) { m.Reset() }, invalid, "read holder"},
-		{"nobody sends it", func(m message) { m.Holder = nil }, invalid, "it is missing"},
+		{"no sender", func(m message) { m.Holder = nil }, invalid, "it is missing"},
 		{"too many leases", func(m message) { m.Leases.Starts = make([]uint64, limits.Leases+1) }, leasehold.ErrLimit, "17 leases, at most 16"},
 		{"half a predecessor", func(m message) { m.Gone = m.Gone[:8] }, invalid, "8 bytes, want 16"},
 		{"a short column", func(m message) { m.Leases.Limits = nil }, invalid, "columns of 1 starts, 0 limits and 1 generations"},
@@ -188,7 +186,7 @@ func TestToLeaseRequestRefuses(t *testing.T) {
 		{"too many moves", func(m message) { m.Moves = make([]*leaseholdv1.MoveReport, protocol.MaxMoves+1) }, leasehold.ErrLimit, "257 moves, at most 256"},
 		{"a move that is not there", func(m message) { m.Moves[0] = nil }, invalid, "read holder"},
 		{"half a ticket", func(m message) { m.Moves[0].Ticket = m.Moves[0].Ticket[:8] }, invalid, "8 bytes, want 16"},
-		{"a target that is nobody", func(m message) { m.Moves[0].To = nil }, invalid, "read holder"},
+		{"an empty target", func(m message) { m.Moves[0].To = nil }, invalid, "read holder"},
 		{"too many imports", func(m message) { m.Imports = make([]*leaseholdv1.Import, protocol.MaxMoves+1) }, leasehold.ErrLimit, "257 imports, at most 256"},
 		{"an import without a ticket", func(m message) { m.Imports[0].Ticket = nil }, invalid, "import 0 of"},
 		{"an import with half a ticket", func(m message) { m.Imports[0].Ticket = m.Imports[0].Ticket[:8] }, invalid, "8 bytes, want 16"},
@@ -217,7 +215,7 @@ func TestToLeaseReplyRefuses(t *testing.T) {
 		{"too many offers", func(m message) { m.Offers.Starts = make([]uint64, limits.Leases+1) }, leasehold.ErrLimit, "17 leases, at most 16"},
 		{"an offer of nothing", func(m message) { m.Offers.Generations[0] = 0 }, invalid, "want a range with keys in it"},
 		{"a fresh offer that is not there", func(m message) { m.Fresh = []uint32{1} }, invalid, "fresh offer 1 of 1"},
-		{"a fresh offer twice", func(m message) { m.Fresh, m.Tickets = []uint32{0, 0}, nil }, invalid, "want places that rise"},
+		{"a fresh offer twice", func(m message) { m.Fresh, m.Tickets = []uint32{0, 0}, nil }, invalid, "want ascending places"},
 		{"no timing", func(m message) { m.Timing = nil }, invalid, "a lease lasts"},
 		{"half a session", func(m message) { m.Session = m.Session[:8] }, invalid, "8 bytes, want 16"},
 		{"a bad incumbent", func(m message) { m.Incumbent.Addr = "" }, invalid, "address has 0 bytes"},
@@ -226,13 +224,13 @@ func TestToLeaseReplyRefuses(t *testing.T) {
 		{"half a ticket", func(m message) { m.Tickets[0] = m.Tickets[0][:8] }, invalid, "8 bytes, want 16"},
 		{"too many departures", func(m message) { m.Departures = make([]*leaseholdv1.Departure, 2*protocol.MaxMoves) }, leasehold.ErrLimit, "513 departures and arrivals"},
 		{"a departure that is not there", func(m message) { m.Departures[0] = nil }, invalid, "read holder"},
-		{"a departure to nobody", func(m message) { m.Departures[0].To = nil }, invalid, "read holder"},
+		{"a departure without target", func(m message) { m.Departures[0].To = nil }, invalid, "read holder"},
 		{"a departure without a ticket", func(m message) { m.Departures[0].Ticket = nil }, invalid, "departure 0 is invalid"},
 		{"a departure with half a ticket", func(m message) { m.Departures[0].Ticket = make([]byte, 8) }, invalid, "8 bytes, want 16"},
 		{"an arrival of no key", func(m message) { m.Arrivals[0].Start, m.Arrivals[0].Limit = 5, 5 }, invalid, "arrival 0 is invalid"},
-		{"an arrival from nobody", func(m message) { m.Arrivals[0].From = nil }, invalid, "read holder"},
+		{"an arrival without source", func(m message) { m.Arrivals[0].From = nil }, invalid, "read holder"},
 		{"an arrival with a long ticket", func(m message) { m.Arrivals[0].Ticket = make([]byte, 17) }, invalid, "17 bytes, want 16"},
-		{"a refusal that looks like none in 8 bits", func(m message) { m.Refusal = 256 }, invalid, "refusal 256 is no kind of error"},
+		{"a refusal that looks like none in 8 bits", func(m message) { m.Refusal = 256 }, invalid, "unknown refusal 256"},
 	})
 }
 

@@ -12,8 +12,7 @@ const opMoves = "read moves"
 
 func toTicket(b []byte) (protocol.Ticket, error) { return toID[protocol.Ticket]("read ticket", b) }
 
-// tooMany reports an error if a list is longer than it may be, before anything is
-// allocated for it.
+// tooMany returns an error for a list above its limit, before memory is allocated for it.
 func tooMany(what string, n, most int) error {
 	if n > most {
 		return leasehold.Errorf(opMoves, leasehold.ErrLimit, "", "%d %s, at most %d are allowed", n, what, most)
@@ -158,7 +157,7 @@ func markFresh(offers []protocol.Offer, fresh []uint32, tickets [][]byte) (err e
 	}
 	for i, place := range fresh {
 		if int64(place) >= int64(len(offers)) || i > 0 && place <= fresh[i-1] {
-			return leasehold.Errorf(opReply, leasehold.ErrInvalid, "", "fresh offer %d of %d: want places that rise", place, len(offers))
+			return leasehold.Errorf(opReply, leasehold.ErrInvalid, "", "fresh offer %d of %d: want ascending places", place, len(offers))
 		}
 		offers[place].Fresh = true
 		if len(tickets) > 0 {

@@ -13,25 +13,24 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Bounds on a namespace's configuration.
+// Limits of a namespace's configuration.
 const (
-	// DefaultMaxOwners is what a namespace gets that asks for nothing else.
+	// DefaultMaxOwners is the default of MaxOwners.
 	DefaultMaxOwners = 4096
-	// MaxMaxOwners is the most that it can ask for.
+	// MaxMaxOwners is the maximum of MaxOwners.
 	MaxMaxOwners = 1 << 16
-	// MaxAfterGeneration is the newest generation that a namespace can begin after:
-	// as many again are left for it.
+	// MaxAfterGeneration is the maximum of AfterGeneration. It leaves as many generations for the
+	// namespace.
 	MaxAfterGeneration = 1 << 62
-	// MaxStaticSlots keeps the catalog, which is written as a whole, small.
+	// MaxStaticSlots limits the size of the catalog, which is written as a whole.
 	MaxStaticSlots = 4096
 )
 
 const opNamespace = "namespace configuration"
 
-// FromNamespace writes a namespace's configuration. What was promised under an
-// earlier one is the managers' own business and not part of it. A namespace that
-// was stored before a setting existed has the setting's default; so whoever reads
-// a configuration and writes it back changes nothing.
+// FromNamespace encodes a namespace's configuration, without the promises under an earlier one, which are internal to the managers. A
+// setting that is newer than the stored namespace has its default, so that reading and writing back a configuration changes
+// nothing.
 func FromNamespace(n storage.Namespace) *leaseholdv1.NamespaceConfig {
 	out := &leaseholdv1.NamespaceConfig{
 		Name:         string(n.Name),
@@ -53,8 +52,7 @@ func FromNamespace(n storage.Namespace) *leaseholdv1.NamespaceConfig {
 	return out
 }
 
-// ToNamespace reads a namespace's configuration, fills in the default for
-// whatever is 0, and checks all of it.
+// ToNamespace decodes and validates a namespace's configuration. Fields that are 0 get their defaults.
 func ToNamespace(c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
 	fail := func(err error) (storage.Namespace, error) { return storage.Namespace{}, err }
 	name := leasehold.Namespace(c.GetName())
@@ -76,7 +74,7 @@ func ToNamespace(c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
 		return fail(leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(name), "max owners is %d, want at most %d", c.GetMaxOwners(), MaxMaxOwners))
 	}
 	if c.GetAfterGeneration() >= MaxAfterGeneration {
-		return fail(leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(name), "it is to begin after generation %d, want less than 2^62", c.GetAfterGeneration()))
+		return fail(leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(name), "the first generation is after %d, want less than 2^62", c.GetAfterGeneration()))
 	}
 	out.After = leasehold.Generation(c.GetAfterGeneration())
 	if err := readPolicy(&out, c); err != nil {
@@ -88,8 +86,7 @@ func ToNamespace(c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
 	return out, nil
 }
 
-// defaultedTiming reads a timing. Renewals follow the lease, so that whoever
-// asks for a longer lease does not have to think of them.
+// defaultedTiming decodes a timing. The default of the renewal interval is proportional to the lease.
 func defaultedTiming(t *leaseholdv1.Timing) protocol.Timing {
 	out, usual := toTiming(t), protocol.DefaultTiming()
 	out.Lease = cmp.Or(out.Lease, usual.Lease)
@@ -98,7 +95,7 @@ func defaultedTiming(t *leaseholdv1.Timing) protocol.Timing {
 	return out
 }
 
-// What a namespace gets that asks for nothing else.
+// Defaults of a namespace.
 const (
 	DefaultChurn       = 0.09
 	DefaultRebalance   = 10 * time.Second
@@ -106,22 +103,22 @@ const (
 	DefaultMoveTimeout = time.Minute
 )
 
-// Bounds on how much is moved, and how.
+// Limits of moves.
 const (
-	leastPeriod = time.Second
-	mostPeriod  = 24 * time.Hour
+	minPeriod = time.Second
+	maxPeriod = 24 * time.Hour
 )
 
-// UnnamedPolicy is the policy of a namespace that is stored without the name of
-// one: it was created when there was no other.
+// UnnamedPolicy returns the policy of a namespace that is stored without one: it was created when there was no
+// other.
 func UnnamedPolicy() string { return partition.Consistent{}.Name() }
 
 func hasVirtualNodes(policy string) bool {
 	return policy == partition.Consistent{}.Name() || policy == partition.Adaptive{}.Name()
 }
 
-// readPolicy reads how keys are divided. A setting that the policy does not
-// have is an error, since whoever made it expects something of it.
+// readPolicy decodes the partitioning policy. A setting that the policy does not support is an error, because it would have no
+// effect.
 func readPolicy(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(out.Name), format, args...)
@@ -166,8 +163,8 @@ func readStatic(out *storage.Namespace, list []*leaseholdv1.StaticSlot) error {
 	return nil
 }
 
-// readMoving reads how much is moved, and how. Any policy may have been replaced
-// by one of the manager's own: so these are settings of all of them.
+// readMoving decodes the limits of moves. They apply to all policies, because a manager may replace any
+// policy.
 func readMoving(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(out.Name), format, args...)
@@ -176,14 +173,14 @@ func readMoving(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
 	out.Rebalance = cmp.Or(time.Duration(c.GetRebalance()), DefaultRebalance)
 	out.MoveTimeout = cmp.Or(time.Duration(c.GetMoveTimeout()), DefaultMoveTimeout)
 	switch moves := c.GetMoves(); {
-	case !(out.Churn > 0 && out.Churn <= 1): // so written, NaN is refused
+	case !(out.Churn > 0 && out.Churn <= 1): // this form rejects NaN
 		return bad("churn is %v, want more than 0 and at most 1: a share of all keys in a minute", out.Churn)
-	case out.Rebalance < leastPeriod || out.Rebalance > mostPeriod:
-		return bad("the loads are to be looked at every %v, want %v to %v", out.Rebalance, leastPeriod, mostPeriod)
-	case out.MoveTimeout < leastPeriod || out.MoveTimeout > mostPeriod:
-		return bad("a move may make no progress for %v, want %v to %v", out.MoveTimeout, leastPeriod, mostPeriod)
+	case out.Rebalance < minPeriod || out.Rebalance > maxPeriod:
+		return bad("the rebalance interval is %v, want %v to %v", out.Rebalance, minPeriod, maxPeriod)
+	case out.MoveTimeout < minPeriod || out.MoveTimeout > maxPeriod:
+		return bad("the move timeout is %v, want %v to %v", out.MoveTimeout, minPeriod, maxPeriod)
 	case moves > protocol.MaxAtATime:
-		return bad("%d moves of an owner at a time, want at most %d", moves, protocol.MaxAtATime)
+		return bad("%d concurrent moves per owner, want at most %d", moves, protocol.MaxAtATime)
 	default:
 		out.Moves = cmp.Or(int(moves), DefaultMoves)
 	}

@@ -106,12 +106,12 @@ func TestToNamespaceRefuses(t *testing.T) {
 		{"a negative churn", func(c config) { c.Churn = -0.1 }, invalid, "churn is -0.1, want more than 0 and at most 1"},
 		{"more churn than keys", func(c config) { c.Churn = 1.1 }, invalid, "churn is 1.1"},
 		{"no churn", func(c config) { c.Churn = math.NaN() }, invalid, "churn is NaN"},
-		{"a frenzy", func(c config) { c.Rebalance = 1e8 }, invalid, "looked at every 100ms, want 1s to 24h0m0s"},
-		{"a negative period", func(c config) { c.Rebalance = -1 }, invalid, "looked at every -1ns"},
-		{"too late a beginning", func(c config) { c.AfterGeneration = 1 << 62 }, invalid, "it is to begin after generation 4611686018427387904, want less than 2^62"},
-		{"no patience", func(c config) { c.MoveTimeout = 1 }, invalid, "may make no progress for 1ns, want 1s to 24h0m0s"},
+		{"a frenzy", func(c config) { c.Rebalance = 1e8 }, invalid, "rebalance interval is 100ms, want 1s to 24h0m0s"},
+		{"a negative period", func(c config) { c.Rebalance = -1 }, invalid, "rebalance interval is -1ns"},
+		{"too late a beginning", func(c config) { c.AfterGeneration = 1 << 62 }, invalid, "the first generation is after 4611686018427387904, want less than 2^62"},
+		{"no patience", func(c config) { c.MoveTimeout = 1 }, invalid, "the move timeout is 1ns, want 1s to 24h0m0s"},
 		{"endless patience", func(c config) { c.MoveTimeout = math.MaxInt64 }, invalid, "want 1s to 24h0m0s"},
-		{"too many moves", func(c config) { c.Moves = 65 }, invalid, "65 moves of an owner at a time, want at most 64"},
+		{"too many moves", func(c config) { c.Moves = 65 }, invalid, "65 concurrent moves per owner, want at most 64"},
 	})
 }
 
@@ -140,9 +140,8 @@ func TestNamespaceRoundTrip(t *testing.T) {
 	})
 }
 
-// A namespace of a version that knew neither a choice of policies nor moves goes
-// on as it was, and so it does after somebody has read and written it.
-func TestNamespaceOfOldReadsAsItWas(t *testing.T) {
+// A namespace of a version without policies and moves is unchanged, also after reading and writing it back.
+func TestNamespaceOfVersion1(t *testing.T) {
 	old := storage.Namespace{Name: "n", Lease: 10 * time.Second, Renew: 2500 * time.Millisecond, Drift: 1.2, MaxOwners: 5}
 	want := old
 	want.Policy, want.VirtualNodes = "consistent", partition.DefaultVirtualNodes

@@ -7,63 +7,57 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Limits on messages. A longer one is refused when its length is announced,
-// before there is memory for it, and ends its stream.
+// Limits of messages. A longer one is rejected by its length prefix, before memory is allocated, and ends its
+// stream.
 const (
-	// MaxRequest is what managers accept: as many leases as an owner may have,
-	// at 25 bytes each, and more than as much again for loads and moves.
+	// MaxRequest is the limit of managers: the maximum number of leases of an owner at 25 bytes
+	// each, and more than that for loads and moves.
 	MaxRequest = 4 << 20
-	// MaxResponse is what owners and lookups accept: a table of a million
-	// ranges, at up to 33 bytes each, and its holders.
+	// MaxResponse is the limit of owners and lookups: a table of a million ranges at up to 33 bytes
+	// each, and its holders.
 	MaxResponse = 64 << 20
 )
 
-// What keeps a connection alive. Leases do not depend on it, since clients dial
-// anew long before that if nobody answers: it is how long the memory of a
-// connection outlives a peer that is gone without a word. Silence is usual for those who
-// have long leases and ask rarely, and a ping costs as much as a renewal.
+// Keepalive of connections. Leases do not depend on it, because clients without replies reconnect long before: it limits
+// the time until the resources of a dead connection are released. Idle connections are common with long leases, and a ping costs
+// as much as a renewal.
 const (
-	pingAfter   = time.Minute // of silence, by either side
+	pingAfter   = time.Minute // without data, on both sides
 	pingTimeout = 10 * time.Second
-	// pingLeast is how often a peer may ping at most. gRPC's clients keep to 10 s
-	// whatever they are told; less than that is not one of ours.
-	pingLeast = 5 * time.Second
-	// idleAfter is for how long a connection may have no stream. Owners and lookups have
-	// one for as long as they live. Standbys that forward a call now and then, and tools,
-	// connect again without noticing.
-	idleAfter = 30 * time.Second
-	// handshakeTime is for TLS, the preface of HTTP/2 and its first settings together.
-	handshakeTime = 5 * time.Second
+	// minPingInterval is the minimum interval of a peer's pings. gRPC clients never ping more often than
+	// every 10 s.
+	minPingInterval = 5 * time.Second
+	// maxConnectionIdle is the idle timeout of a connection without streams. Owners and lookups always have a
+	// stream. Standbys that forward calls, and tools, reconnect transparently.
+	maxConnectionIdle = 30 * time.Second
+	// handshakeTimeout includes TLS, the HTTP/2 preface and the first SETTINGS frame.
+	handshakeTimeout = 5 * time.Second
 )
 
-// maxStreams bounds the streams of one connection: one for each namespace that
-// a process takes part in, or that a standby follows, with room for those who
-// share a connection.
+// maxStreams is the maximum number of streams per connection: one per namespace of a process or standby, with room for shared
+// connections.
 const maxStreams = 8192
 
-// maxHeaders bounds the headers and trailers of a call, error details included.
+// maxHeaders is the maximum size of headers and trailers of a call, including error details.
 const maxHeaders = 32 << 10
 
-// readBuffer is for what a manager reads from a connection at once. Every connection has one
-// for as long as it lives, and there are thousands, on which requests are short and rare:
-// gRPC's usual 32 KiB would be half of what a client costs. What is written waits in buffers
-// that all connections share.
+// readBuffer is the size of a manager's read buffer per connection. Managers have thousands of connections with short and rare
+// requests: gRPC's default of 32 KiB would be half of the memory per client. Connections share their write
+// buffers.
 const readBuffer = 2 << 10
 
-// Windows are how much a peer may send on a stream, or a connection, before what it sent was
-// taken. They are fixed: gRPC would otherwise find out how large they should be, and ask with a
-// ping after nearly every message, which costs both sides more than messages do that are as short
-// as ours. So long ones wait for a round trip for every window of them.
+// Flow control windows of streams and connections. They are fixed: otherwise gRPC measures the bandwidth with a ping after nearly
+// every message, which costs more than the short messages of this protocol. A long message takes a round trip per
+// window.
 const (
-	// requestWindow is for what owners say, far more than they usually do.
+	// requestWindow is far larger than usual requests of owners.
 	requestWindow = 256 << 10
-	// responseWindow is for tables: a million ranges take 16 round trips at most.
+	// responseWindow is for tables: a million ranges take at most 16 round trips.
 	responseWindow = 4 << 20
 )
 
-// ServerOptions is what a manager's gRPC server needs to understand owners,
-// lookups and tools, to send frames, and to be safe from peers that send too
-// much, ping too often, or never finish shaking hands.
+// ServerOptions returns the options of a manager's gRPC server: the codec for frames, and limits for messages, pings, streams and
+// handshakes.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec(maxRequestParts)),
@@ -71,17 +65,17 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxSendMsgSize(MaxResponse),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.ConnectionTimeout(handshakeTime),
+		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.StaticStreamWindowSize(requestWindow),
 		grpc.StaticConnWindowSize(4 * requestWindow),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleAfter, Time: pingAfter, Timeout: pingTimeout}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxConnectionIdle, Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 	}
 }
 
-// DialOptions is what a client of a manager needs, but for credentials. Calls
-// are not retried by gRPC: the libraries decide when to speak again.
+// DialOptions returns the options of a manager's client, except for credentials. gRPC does not retry calls: the libraries
+// do.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultCallOptions(

@@ -27,12 +27,12 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-// A server answers every question with the same things.
+// A server sends the same replies to every request.
 type server struct {
 	leaseholdv1.UnimplementedOwnerServiceServer
 	leaseholdv1.UnimplementedLookupServiceServer
 	answers []any // messages and frames
-	echoes  bool  // it says where it is whenever it is asked, and nothing else
+	echoes  bool  // it replies to each request with its sequence number only
 }
 
 func (s *server) Hold(stream leaseholdv1.OwnerService_HoldServer) error {
@@ -64,7 +64,7 @@ func (s *server) Follow(stream leaseholdv1.LookupService_FollowServer) error {
 	return wire.FromError(leasehold.Errorf("follow", leasehold.ErrNotFound, "n", "no such namespace"))
 }
 
-// serve runs a server with our options on a connection in memory.
+// serve runs a server with ServerOptions on an in-memory connection.
 func serve(t *testing.T, s *server) *bufconn.Listener {
 	t.Helper()
 	listener := bufconn.Listen(1 << 20)
@@ -110,7 +110,7 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-// Frames and messages arrive the same through gRPC, and so do errors.
+// gRPC delivers frames like messages, and errors unchanged.
 func TestFramesThroughGRPC(t *testing.T) {
 	reply := &protocol.LookupReply{Namespace: "n", Term: 1, LSN: 3, Snapshot: tableAfter(t, walk())}
 	frame, err := wire.EncodeUpdate(reply)
@@ -133,7 +133,7 @@ func TestFramesThroughGRPC(t *testing.T) {
 	for i, w := range want {
 		got, err := stream.Recv()
 		if diff := cmp.Diff(w, got, protocmp.Transform()); diff != "" || err != nil {
-			t.Fatalf("answer %d: error %v (-want +got):\n%s", i, err, diff)
+			t.Fatalf("reply %d: error %v (-want +got):\n%s", i, err, diff)
 		}
 	}
 	_, err = stream.Recv()
@@ -142,8 +142,7 @@ func TestFramesThroughGRPC(t *testing.T) {
 	}
 }
 
-// rawCall sends the beginning of a message with whatever length is announced,
-// which no gRPC client would, and returns the status.
+// rawCall sends the beginning of a message with an arbitrary length prefix, and returns the status.
 func rawCall(t *testing.T, listener *bufconn.Listener, announced uint32, body []byte) (code, message string) {
 	t.Helper()
 	transport := &http.Transport{
@@ -177,8 +176,7 @@ func rawCall(t *testing.T, listener *bufconn.Listener, announced uint32, body []
 	return "", ""
 }
 
-// A message that announces a gigabyte is refused for what it announces, and no
-// memory is set aside for it.
+// A message with a length prefix of a gigabyte is rejected before memory is allocated for it.
 func TestHugeMessagesAreRefusedUnread(t *testing.T) {
 	listener := serve(t, &server{})
 	var before, after runtime.MemStats
@@ -189,11 +187,11 @@ func TestHugeMessagesAreRefusedUnread(t *testing.T) {
 		t.Errorf("status %s %q, want RESOURCE_EXHAUSTED that names the length", code, message)
 	}
 	if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
-		t.Errorf("%d bytes were allocated on the way", used)
+		t.Errorf("%d bytes were allocated", used)
 	}
 }
 
-// A megabyte of empty leases would be half a million of them.
+// A megabyte of empty leases has half a million of them.
 func TestManySmallPartsAreRefused(t *testing.T) {
 	body := bytes.Repeat([]byte{8<<3 | 2, 0}, 1<<19)
 	code, message := rawCall(t, serve(t, &server{}), uint32(len(body)), body)
@@ -202,8 +200,7 @@ func TestManySmallPartsAreRefused(t *testing.T) {
 	}
 }
 
-// A client does not send what no manager accepts, and a manager does not
-// accept it from another client.
+// A client does not send a request above the limit, and a manager rejects it.
 func TestRequestsAreBoundedAtBothEnds(t *testing.T) {
 	listener := serve(t, &server{})
 	big := &leaseholdv1.HoldRequest{Namespace: strings.Repeat("x", wire.MaxRequest+1)}
@@ -219,7 +216,7 @@ func TestRequestsAreBoundedAtBothEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err = stream.Send(big); err == nil || err == io.EOF { //nolint:errorlint // io.EOF comes bare
+		if err = stream.Send(big); err == nil || err == io.EOF { //nolint:errorlint // io.EOF is not wrapped
 			_, err = stream.Recv()
 		}
 		if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), c.want) {
@@ -228,7 +225,7 @@ func TestRequestsAreBoundedAtBothEnds(t *testing.T) {
 	}
 }
 
-// A table may be much longer than a request, but not without end.
+// Responses have a higher limit than requests.
 func TestResponsesAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		size int
@@ -249,8 +246,7 @@ func TestResponsesAreBounded(t *testing.T) {
 	}
 }
 
-// A connection that has no stream is closed after a while, and whoever asks again connects
-// again without noticing.
+// A connection without streams is closed after the idle timeout, and the next call reconnects transparently.
 func TestConnectionsWithoutAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := bufconn.Listen(1 << 20)
@@ -281,7 +277,7 @@ func TestConnectionsWithoutAStream(t *testing.T) {
 			time.Sleep(40 * time.Second)
 		}
 		if len(dialled) != 2 {
-			t.Errorf("there were %d connections, want one for each call", len(dialled))
+			t.Errorf("%d connections, want one per call", len(dialled))
 		}
 		g.Stop()
 		if err := <-serving; err != nil {

@@ -14,7 +14,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A tap remembers what goes through a connection.
+// A tap records the data of a connection.
 type tap struct {
 	net.Conn
 	mu             sync.Mutex
@@ -37,7 +37,7 @@ func (t *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// frames counts the frames of HTTP/2 by type.
+// frames counts HTTP/2 frames by type.
 func frames(b []byte) map[byte]int {
 	const header = 9
 	count := make(map[byte]int)
@@ -49,7 +49,7 @@ func frames(b []byte) map[byte]int {
 	return count
 }
 
-// A message costs no pings: neither side tries to find out how large windows should be.
+// Messages cause no pings: neither side measures the bandwidth.
 func TestMessagesCostNoPings(t *testing.T) {
 	const (
 		preface  = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")

@@ -11,10 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever mixture of messages a lookup has built its table from, it equals the
-// leader's table at the same LSN, although each message has brought holders of
-// its own: the claim of the package comment.
-func TestTablesBuiltFromManyMessagesAreTheLeaders(t *testing.T) {
+// A table built from any snapshot and later changes equals the leader's table at the same LSN, although each message has its own
+// holders, as the package comment states.
+func TestTablesFromMessagesEqualLeaders(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		all := drawer{r}.history(30)
 		at := rapid.IntRange(0, len(all)).Draw(r, "snapshot")
@@ -41,8 +40,7 @@ func TestTablesBuiltFromManyMessagesAreTheLeaders(t *testing.T) {
 	})
 }
 
-// Holders that are equal are sent once, whoever allocated them, and arrive as
-// one, even if a peer sends them twice.
+// Equal holders are sent once, and become one pointer even if a peer sends them twice.
 func TestEqualHoldersAreOne(t *testing.T) {
 	ann := table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a:1", Weight: 1}
 	twin, bob := ann, ann
@@ -67,12 +65,12 @@ func TestEqualHoldersAreOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got[0].Holder != got[1].Holder || got[0].Holder == got[2].Holder {
-		t.Errorf("holders %p %p %p: want the first two to be the same", got[0].Holder, got[1].Holder, got[2].Holder)
+		t.Errorf("holders %p %p %p: want the first two equal", got[0].Holder, got[1].Holder, got[2].Holder)
 	}
 }
 
-// A message that says one range in two rows does not make two ranges.
-func TestRowsThatAreOneRangeMerge(t *testing.T) {
+// Rows of one range are merged.
+func TestEqualAdjacentRowsMerge(t *testing.T) {
 	ann := &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a:1", Weight: 1}
 	m := wire.FromTable(tableAfter(t, []table.Change{{LSN: 1, Kind: table.Granted, Generation: 1, Holder: ann}}))
 	m.Holders = append(m.Holders, wire.FromHolder(ann))

@@ -7,8 +7,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Reading and checking of each message in one shape, for the tests that do the
-// same with all of them.
+// Decoding and validation of each message with the same signature, for tests of all messages.
 
 func readLeaseRequest(m *leaseholdv1.HoldRequest) (*protocol.LeaseRequest, error) {
 	return wire.ToLeaseRequest(m, limits)

@@ -13,11 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compareTables makes cmp look into tables.
+// compareTables compares tables by content.
 var compareTables = cmp.Transformer("contents", contents)
 
-// sameAfter reports an error unless got, which was written and read, is what
-// was written.
+// sameAfter reports an error unless got, the decoded value, equals want.
 func sameAfter[M any](t *rapid.T, want, got M, err error) {
 	t.Helper()
 	if err != nil {
@@ -70,7 +69,7 @@ func TestLeaseRequestRoundTrip(t *testing.T) {
 		want.Parting, want.Draining = d.bool("parting"), d.bool("draining")
 		if d.bool("gone?") {
 			want.Gone = d.session()
-			want.Gone[1] = want.Holder.Session[1] ^ 1 // somebody else
+			want.Gone[1] = want.Holder.Session[1] ^ 1 // another session
 		}
 		got, err := wire.ToLeaseRequest(through(t, wire.FromLeaseRequest(want)), limits)
 		sameAfter(r, want, got, err)
@@ -121,7 +120,7 @@ func TestLookupRequestRoundTrip(t *testing.T) {
 	})
 }
 
-// drawLookupReply draws a reply that brings a table, changes, a crossing or no news.
+// drawLookupReply generates a reply with a table, changes, a crossing or nothing.
 func drawLookupReply(r *rapid.T) *protocol.LookupReply {
 	d := drawer{r}
 	out := &protocol.LookupReply{
@@ -154,8 +153,8 @@ func TestLookupReplyRoundTrip(t *testing.T) {
 	})
 }
 
-// What a leader without a store has found goes through the wire, and a table that
-// says it of some ranges only is refused.
+// A table of a leader without a store survives encoding. It is rejected if some ranges lack the
+// column.
 func TestFoundTable(t *testing.T) {
 	want := foundTable(t, walk()[0].Holder)
 	m := wire.FromTable(want)
@@ -172,6 +171,6 @@ func TestFoundTable(t *testing.T) {
 	}
 	m.Adopted = []uint64{8, 0}
 	if _, err := wire.ToTable(m, limits); leasehold.KindOf(err) != leasehold.ErrInvalid {
-		t.Errorf("a range that was found under a later generation than it has: %v", err)
+		t.Errorf("a range found with a later generation than its own: %v", err)
 	}
 }

@@ -10,11 +10,10 @@ import (
 
 const opTable = "read table"
 
-// maxGeneration keeps generations within the signed integers of other systems.
+// maxGeneration keeps generations within signed 64-bit integers.
 const maxGeneration = 1<<63 - 1
 
-// FromTable writes a table. It takes linear time, and t must not be changed
-// meanwhile.
+// FromTable encodes a table in linear time. t must not be modified meanwhile.
 func FromTable(t *table.Table) *leaseholdv1.Table {
 	n := t.Len()
 	out := &leaseholdv1.Table{
@@ -56,8 +55,7 @@ func FromTable(t *table.Table) *leaseholdv1.Table {
 	return out
 }
 
-// ToTable reads a table, which must be there. Neighbouring ranges that are the
-// same become one.
+// ToTable decodes a table. nil is an error. Equal adjacent ranges are merged.
 func ToTable(t *leaseholdv1.Table, l protocol.Limits) (*table.Table, error) {
 	if err := checkColumns(t, l); err != nil {
 		return nil, err
@@ -113,7 +111,7 @@ func toGap(g interface {
 	}
 }
 
-// checkColumns checks sizes, so that what follows can allocate and index.
+// checkColumns checks the lengths of all columns before they are allocated and indexed.
 func checkColumns(t *leaseholdv1.Table, l protocol.Limits) error {
 	n := len(t.GetStarts())
 	switch {
@@ -125,9 +123,9 @@ func checkColumns(t *leaseholdv1.Table, l protocol.Limits) error {
 		return badTable("its columns have %d starts, %d generations, %d holders and %d losses: want as many of each",
 			n, len(t.GetGenerations()), len(t.GetHeldBy()), len(t.GetLost()))
 	case len(t.GetAdopted()) != 0 && len(t.GetAdopted()) != n:
-		return badTable("%d ranges say how they were found, of %d: want none, or all", len(t.GetAdopted()), n)
+		return badTable("found: %d values for %d ranges, want none or all", len(t.GetAdopted()), n)
 	case len(t.GetGaps()) > 0 && len(t.GetLostBefore()) != n || len(t.GetGaps()) == 0 && len(t.GetLostBefore()) != 0:
-		return badTable("%d ranges say what was lost before a gap, of %d: want all if there is one, or none", len(t.GetLostBefore()), n)
+		return badTable("lost before a gap: %d values for %d ranges, want all or none", len(t.GetLostBefore()), n)
 	case len(t.GetHolders()) > n:
 		return badTable("%d holders of %d ranges", len(t.GetHolders()), n)
 	case t.GetNewest() > maxGeneration:

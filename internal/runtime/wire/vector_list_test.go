@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// readAny reads a message of any type as its receiver would.
+// readAny decodes a message of any type.
 func readAny(m proto.Message) error {
 	var err error
 	switch m := m.(type) {
@@ -41,13 +41,13 @@ func readAny(m proto.Message) error {
 	case *leaseholdv1.NamespaceConfig:
 		_, err = wire.ToNamespace(m)
 	default:
-		err = errors.New("nobody receives that")
+		err = errors.New("message of no receiver")
 	}
 	return err
 }
 
-// allVectors is every message in its simplest and in its fullest form, and
-// those that are refused for a reason that an implementation could overlook.
+// allVectors returns every message in its smallest and in its largest form, and messages that must be rejected for reasons that an
+// implementation may miss.
 func allVectors(t *testing.T) []vector {
 	ann, bob := walk()[0].Holder, walk()[1].Holder
 	ticket := protocol.Ticket{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
@@ -131,8 +131,7 @@ func allVectors(t *testing.T) []vector {
 	return append(out, trickyVectors(t, request, snapshot)...)
 }
 
-// trickyVectors is what an implementation must get right about protobuf
-// itself, and what it must refuse.
+// trickyVectors returns unusual protobuf encodings that must be accepted or rejected.
 func trickyVectors(t *testing.T, request *leaseholdv1.HoldRequest, snapshot *protocol.LookupReply) []vector {
 	spoiled := func(name string, spoil func(*leaseholdv1.HoldRequest)) vector {
 		m := proto.Clone(request).(*leaseholdv1.HoldRequest)
@@ -178,8 +177,7 @@ func marshal(t *testing.T, m proto.Message) []byte {
 	return b
 }
 
-// foundTable is a table as a leader without a store finds it: one range is still
-// held, and what became of the other nobody knows.
+// foundTable returns a table of a leader without a store: one range is held, the state of the other is unknown.
 func foundTable(t testing.TB, by *table.Holder) *table.Table {
 	const term = 4 << 20
 	entries := keyrange.NewMap(table.Entry{Lost: term})

@@ -21,8 +21,7 @@ var rewrite = flag.Bool("rewrite", false, "write testdata/vectors.json anew")
 
 const vectorFile = "testdata/vectors.json"
 
-// A vector is an encoded message and what to make of it, for implementations
-// in any language.
+// A vector is an encoded message with its expected meaning, for implementations in any language.
 type vector struct {
 	Name string `json:"name"`
 	// Message is the full name of the message's type.
@@ -30,10 +29,9 @@ type vector struct {
 	Hex     string `json:"hex"`
 	// JSON is the message in protobuf's JSON mapping.
 	JSON json.RawMessage `json:"json"`
-	// Refused is the kind of error that a receiver answers with; "" if the
-	// message is good.
+	// Refused is the kind of error with which a receiver rejects the message; "" if it is valid.
 	Refused string `json:"refused,omitempty"`
-	// Decode says that other bytes may mean the same: it is for decoding only.
+	// Decode: another encoding is preferred; for decoding only.
 	Decode bool `json:"decodeOnly,omitempty"`
 }
 
@@ -59,7 +57,7 @@ func (v *vector) new(t testing.TB) proto.Message {
 	return kind.New().Interface()
 }
 
-// newVector encodes a message. The kind is what reading it fails with.
+// newVector encodes a message. Its Refused is the kind of the decoding error.
 func newVector(t testing.TB, name string, m proto.Message, encoded []byte) vector {
 	t.Helper()
 	v := vector{Name: name, Message: string(m.ProtoReflect().Descriptor().FullName()), Decode: encoded != nil}
@@ -74,7 +72,7 @@ func newVector(t testing.TB, name string, m proto.Message, encoded []byte) vecto
 	if err != nil {
 		t.Fatal(err)
 	}
-	var compact bytes.Buffer // protojson varies its spaces on purpose
+	var compact bytes.Buffer // protojson output has random white space
 	if err := json.Compact(&compact, text); err != nil {
 		t.Fatal(err)
 	}
@@ -85,9 +83,8 @@ func newVector(t testing.TB, name string, m proto.Message, encoded []byte) vecto
 	return v
 }
 
-// The vectors in the file are what this package writes. After a change that
-// is meant to be, run the test with -rewrite and look at the difference: a line
-// that has changed is a peer that no longer understands.
+// The vectors of the file equal those of this package. After an intended change run the test with -rewrite and check the
+// difference: a changed line breaks compatibility with peers.
 func TestVectors(t *testing.T) {
 	want := allVectors(t)
 	if *rewrite {
@@ -111,9 +108,9 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// Each vector's bytes and JSON are the same message, and reading it ends as
-// the file says. This is the test that another language's implementation has.
-func TestVectorsMeanWhatTheySay(t *testing.T) {
+// The bytes and the JSON of each vector are the same message, and decoding it has the expected result. Implementations in other languages
+// have the same test.
+func TestVectorsDecode(t *testing.T) {
 	for _, v := range readVectors(t) {
 		t.Run(v.Name, func(t *testing.T) {
 			b, err := hex.DecodeString(v.Hex)
@@ -135,7 +132,7 @@ func TestVectorsMeanWhatTheySay(t *testing.T) {
 				refused = leasehold.KindOf(err).Error()
 			}
 			if refused != v.Refused {
-				t.Errorf("reading it ends with %q, want %q", refused, v.Refused)
+				t.Errorf("decoding: %q, want %q", refused, v.Refused)
 			}
 		})
 	}

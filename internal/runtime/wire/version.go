@@ -6,22 +6,21 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Version is the version of the protocol that this package speaks.
+// Version is the protocol version of this package.
 const Version = 2
 
-// CheckVersion reports whether we understand a peer that speaks the version
-// peer: ours, the one before or the one after. A peer that names none is not
-// one of ours.
+// CheckVersion returns an error unless the protocol version of a peer is supported: Version, or one less or more. 0 means that the
+// message has no version.
 func CheckVersion(peer uint32) error {
 	const op = "protocol version"
 	subject := strconv.FormatUint(uint64(peer), 10)
 	switch {
 	case peer == 0:
-		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "the first message of a stream and every request must name one; we speak %d", Version)
+		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "the first message of a stream and every request must have one; this side supports %d", Version)
 	case int64(peer) > Version+1:
-		return leasehold.Errorf(op, leasehold.ErrStale, subject, "we speak %d: upgrade this side", Version)
+		return leasehold.Errorf(op, leasehold.ErrStale, subject, "this side supports %d: upgrade this side", Version)
 	case int64(peer) < Version-1:
-		return leasehold.Errorf(op, leasehold.ErrStale, subject, "we speak %d: upgrade the peer", Version)
+		return leasehold.Errorf(op, leasehold.ErrStale, subject, "this side supports %d: upgrade the peer", Version)
 	}
 	return nil
 }

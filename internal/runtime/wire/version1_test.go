@@ -12,8 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Messages as version 1 wrote them, before there were loads and moves. Stores
-// hold logs of such changes.
+// Messages of version 1, without loads and moves. Stores contain logs of such changes.
 const (
 	requestOfVersion1 = "0801120870726573656e63651a280a03616e6e1210010000000000000000000000000000001a03613a3121000000000000f03f2a0170200c280330ac02" +
 		"38ab0242300a10000000000000000000000000000000801210000000000000008000000000000000001a0a01ffffffffffffffff7f521009080700000000000000000000000000"
@@ -44,8 +43,7 @@ func TestReadsTheChangesOfVersion1(t *testing.T) {
 	}
 }
 
-// A log without moves is written as it always was, so that a manager of version
-// 1 can lead after one of version 2.
+// A log without moves has the encoding of version 1, so that a manager of version 1 can succeed a leader of version 2.
 func TestWritesChangesWithoutMovesAsVersion1Did(t *testing.T) {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(wire.FromChanges(0, walk()))
 	if got := hex.EncodeToString(b); got != changesOfVersion1 || err != nil {

@@ -21,7 +21,7 @@ func TestCheckVersion(t *testing.T) {
 		kind leasehold.Kind
 		code codes.Code
 	}{
-		{0, leasehold.ErrInvalid, codes.InvalidArgument}, // it names none
+		{0, leasehold.ErrInvalid, codes.InvalidArgument}, // no version
 		{1, leasehold.Other, codes.OK},
 		{2, leasehold.Other, codes.OK},
 		{3, leasehold.Other, codes.OK},
@@ -35,8 +35,7 @@ func TestCheckVersion(t *testing.T) {
 	}
 }
 
-// A peer that is newer by one sends fields that we do not know, at every
-// depth, and we understand the rest.
+// Unknown fields of a newer peer are ignored at every depth.
 func TestUnknownFieldsAreIgnored(t *testing.T) {
 	want := &protocol.LeaseRequest{
 		Namespace: "n", Holder: walk()[0].Holder, Seq: 1,
@@ -58,7 +57,7 @@ func TestUnknownFieldsAreIgnored(t *testing.T) {
 	}
 }
 
-// An answer of a kind that we do not know is no answer, and no harm.
+// A response of an unknown kind is ignored.
 func TestUnknownKindOfResponse(t *testing.T) {
 	unknown := protowire.AppendTag(nil, 9, protowire.BytesType)
 	unknown = protowire.AppendBytes(unknown, []byte("x"))

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// Append implements [store.Store]. A batch that fits into a piece costs one
-// transaction of three operations, if this store wrote the namespace before.
+// Append implements [store.Store]. A batch of one piece takes one transaction of three operations, if this store has the head of the
+// namespace.
 func (s *Store) Append(ctx context.Context, b *storage.Batch) (storage.Outcome, error) {
 	const op = "append to log"
 	ctx, leave, err := s.enter(ctx, op)
@@ -40,8 +40,7 @@ func (s *Store) Append(ctx context.Context, b *storage.Batch) (storage.Outcome, 
 	return outcome, failed(op, string(b.Namespace), err)
 }
 
-// cutBatch encodes a batch as pieces of the log. It depends on nothing but the
-// batch and the clock, so that a batch that is sent again has the same pieces.
+// cutBatch encodes a batch as pieces of the log. It depends only on the batch and the clock.
 func (s *Store) cutBatch(k keys, b *storage.Batch) ([]Entry, error) {
 	at := timestamppb.New(s.now())
 	var pieces []Entry
@@ -58,17 +57,15 @@ func (s *Store) cutBatch(k keys, b *storage.Batch) ([]Entry, error) {
 	return pieces, nil
 }
 
-// grows reports whether a batch has more than ends of leases. Those are written
-// even when there is hardly any room: there are no more of them than there were
-// grants. A table that takes the place of a log makes room.
+// grows reports whether a batch has other changes than ends of leases. The database accepts ends of leases even if it is nearly full:
+// there are at most as many as grants. A table that replaces a log frees space.
 func grows(b *storage.Batch) bool {
 	return slices.ContainsFunc(b.Changes, func(c table.Change) bool { return c.Kind != table.Vacated })
 }
 
-// fitting returns how many of the changes fit into a piece of so many bytes: at
-// least one.
+// fitting returns the number of changes that fit into a piece of a size, at least one.
 func fitting(changes []table.Change, piece int) int {
-	// What a change and a holder take at most, besides the holder's texts.
+	// Maximum sizes of a change and a holder without its strings.
 	const changeSize, holderSize = 48, 64
 	size := 0
 	holders := make(map[*table.Holder]bool)
@@ -95,10 +92,10 @@ type appending struct {
 	grows  bool
 }
 
-// run tries until the batch is in or a guard has failed. It returns the head
-// as far as it is known: h is where it believes it to be when it begins.
+// run retries until the batch is written or its guards cannot hold. h is the last known head. run returns the new head, nil if
+// unknown.
 func (a *appending) run(ctx context.Context, h *head) (storage.Outcome, *head, error) {
-	if h == nil || h.end != a.batch.Prev { // what was seen last may be old: look before refusing
+	if h == nil || h.end != a.batch.Prev { // the known head may be stale
 		term, now, err := readHead(ctx, a.db.View(), a.k)
 		if err != nil {
 			return storage.Unknown, nil, err
@@ -123,14 +120,14 @@ func (a *appending) run(ctx context.Context, h *head) (storage.Outcome, *head, e
 			return storage.Conflict, h, nil
 		}
 	}
-	return storage.Unknown, nil, leasehold.Errorf("commit", leasehold.ErrUnavailable, "", "other writes came between %d times", maxAttempts)
+	return storage.Unknown, nil, leasehold.Errorf("commit", leasehold.ErrUnavailable, "", "%d attempts conflicted with other writes", maxAttempts)
 }
 
 func (a *appending) refused(term leasehold.Term, h *head) bool {
 	return term != a.batch.Term || h.end != a.batch.Prev
 }
 
-// attempt writes the batch on top of h and returns the head with it.
+// attempt writes the batch after h and returns the new head.
 func (a *appending) attempt(ctx context.Context, h *head) (Result, *head, error) {
 	next := *h
 	next.end, next.unfinished = a.batch.Last(), a.batch.Unfinished
@@ -138,7 +135,7 @@ func (a *appending) attempt(ctx context.Context, h *head) (Result, *head, error)
 		return a.replace(ctx, h, next)
 	}
 	if len(a.pieces) <= 1 {
-		// What an attempt in several pieces has left behind goes with it.
+		// Delete the remains of an attempt in several pieces.
 		leftovers := Span{a.k.log(a.batch.Prev + 2), a.k.logEnd()}
 		res, err := a.commit(ctx, h, append(a.pieces[:len(a.pieces):len(a.pieces)], next.encode(a.k)), leftovers)
 		return res, &next, err
@@ -159,7 +156,7 @@ func (a *appending) attempt(ctx context.Context, h *head) (Result, *head, error)
 	return res, &next, err
 }
 
-// commit writes entries if the term is the batch's and the head is h.
+// commit writes entries if the term is that of the batch and the head is h.
 func (a *appending) commit(ctx context.Context, h *head, puts []Entry, deletes ...Span) (Result, error) {
 	if err := failpoint.Fail("store/before-append"); err != nil {
 		return Result{}, err
@@ -177,19 +174,19 @@ func (a *appending) commit(ctx context.Context, h *head, puts []Entry, deletes .
 	return res, err
 }
 
-// cutBase encodes the table that takes the place of a log as pieces of a snapshot.
+// cutBase encodes the table that replaces a log as pieces of a snapshot.
 func (s *Store) cutBase(k keys, b *storage.Batch) ([]Entry, error) {
 	if b.Base.LSN() <= b.Prev || len(b.Changes) > 0 {
 		return nil, leasehold.Errorf("check", leasehold.ErrInvalid, string(b.Namespace),
-			"a table at lsn %d with %d changes cannot take the place of a log that ends at %d: want one above that, without changes",
+			"a table at lsn %d with %d changes cannot replace a log that ends at %d: want a higher lsn and no changes",
 			b.Base.LSN(), len(b.Changes), b.Prev)
 	}
 	return cutTable(k, &storage.Snapshot{Namespace: b.Namespace, Term: b.Term, Table: b.Base}, s.piece)
 }
 
-// replace puts the batch's table in the place of all that is stored on top of h: first its
-// pieces, which nobody sees, and then the head, with which all that was there before goes,
-// but for the changes since the last time, which people may want to read.
+// replace replaces the stored state with the batch's table: it writes the pieces, which are not visible, then the new head, which
+// makes them visible and deletes everything else except for the changes since the last replacement, for the
+// history.
 func (a *appending) replace(ctx context.Context, h *head, next head) (Result, *head, error) {
 	for _, piece := range a.pieces {
 		if res, err := a.commit(ctx, h, []Entry{piece}); err != nil || !res.Held {
@@ -201,10 +198,10 @@ func (a *appending) replace(ctx context.Context, h *head, next head) (Result, *h
 	next.snapshot, next.pieces, next.forgotten = at, len(a.pieces), at
 	next.base = at
 	deletes := []Span{
-		{a.k.log(a.batch.Prev + 1), a.k.logEnd()}, // what an attempt to write more has left behind
+		{a.k.log(a.batch.Prev + 1), a.k.logEnd()}, // remains of an unfinished batch
 		{a.k.snapshot(0), a.k.snapshot(at)}, {a.k.snapshotEnd(at), a.k.snapshotsEnd()},
 	}
-	if h.end != h.base { // otherwise there is nothing that is newer
+	if h.end != h.base { // there are newer changes
 		next.earlier = stretch{h.forgotten, h.end}
 		deletes = append(deletes, Span{a.k.log(0), a.k.log(h.base + 1)})
 	}

@@ -13,9 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// No piece of a batch is larger than it may be, unless it has one change alone,
-// whoever the changes are about: a change that moves names two holders.
-func TestPiecesAreNotTooLarge(t *testing.T) {
+// No piece of a batch exceeds its size limit unless it has a single change, also with moves, which have two holders.
+func TestPieceSizeIsLimited(t *testing.T) {
 	const changes = 50
 	wordy := func(i int) *table.Holder {
 		return &table.Holder{

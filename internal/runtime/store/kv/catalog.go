@@ -31,9 +31,8 @@ func (s *Store) Catalog(ctx context.Context) (*storage.Catalog, error) {
 	return c, err
 }
 
-// SaveCatalog implements [store.Store]. A catalog of more than a megabyte is
-// refused, for good: it comes as a conflict with an error of kind Limit. The
-// history of namespaces that it no longer has is removed.
+// SaveCatalog implements [store.Store]. A catalog of more than a megabyte is a conflict with an error of kind Limit. SaveCatalog
+// removes the history of namespaces that are no longer in the catalog.
 func (s *Store) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
 	const op = "write catalog"
 	ctx, leave, err := s.enter(ctx, op)
@@ -56,7 +55,7 @@ func (s *Store) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage
 	res, err := s.db.Commit(ctx, Txn{
 		Guards: []Guard{termGuard(next.Term), {Key: catalogKey, Revision: next.Version}},
 		Puts:   []Entry{put},
-		Grows:  live(next) > live(before), // to delete some is what makes room
+		Grows:  live(next) > live(before), // deleting namespaces frees space
 	})
 	return res.outcome(op, err)
 }
@@ -84,12 +83,10 @@ func decodeCatalog(e Entry) (*storage.Catalog, error) {
 	return c, nil
 }
 
-// retireDeleted retires the namespaces that were deleted and are no longer in
-// the catalog that is about to be written. It returns the catalog before.
+// retireDeleted retires the deleted namespaces that are not in the next catalog. It returns the current catalog.
 //
-// It comes before the write, so that it is done again if the process dies in
-// between. Should the write be refused, nothing but history is lost of a
-// namespace whose end was decided.
+// It runs before the write, so that a retry repeats it after a crash. If the write is rejected, only the history of deleted
+// namespaces is lost.
 func (s *Store) retireDeleted(ctx context.Context, next *storage.Catalog) (*storage.Catalog, error) {
 	got, err := s.db.View().Get(ctx, catalogKey)
 	if err != nil {
@@ -97,7 +94,7 @@ func (s *Store) retireDeleted(ctx context.Context, next *storage.Catalog) (*stor
 	}
 	before, err := decodeCatalog(got[0])
 	if err != nil || before.Version != next.Version {
-		return before, err // the write finds out
+		return before, err // the write reports the conflict
 	}
 	for i := range before.Namespaces {
 		if n := &before.Namespaces[i]; n.Deleted && next.Entry(n.Name) == nil {
@@ -109,9 +106,8 @@ func (s *Store) retireDeleted(ctx context.Context, next *storage.Catalog) (*stor
 	return before, nil
 }
 
-// retire removes all that is stored about a namespace but its head and its
-// table, in which nobody holds anything any more. By those two a namespace of
-// the same name, created later, goes on with numbers that were never used.
+// retire removes the stored state of a namespace except for its head and its empty table. From these a later namespace of the
+// same name continues the LSNs and generations.
 func (s *Store) retire(ctx context.Context, ns leasehold.Namespace, term leasehold.Term) error {
 	k, err := keysOf(ns)
 	if err != nil {
@@ -123,10 +119,10 @@ func (s *Store) retire(ctx context.Context, ns leasehold.Namespace, term leaseho
 			return err
 		}
 	}
-	return leasehold.Errorf("retire", leasehold.ErrUnavailable, string(ns), "other writes came between %d times", maxAttempts)
+	return leasehold.Errorf("retire", leasehold.ErrUnavailable, string(ns), "%d attempts conflicted with other writes", maxAttempts)
 }
 
-// tryRetire reports whether there is nothing left to do.
+// tryRetire makes one attempt, and reports whether retire is complete.
 func (s *Store) tryRetire(ctx context.Context, k keys, ns leasehold.Namespace, term leasehold.Term) (bool, error) {
 	v := s.db.View()
 	now, h, err := readHead(ctx, v, k)
@@ -148,7 +144,7 @@ func (s *Store) tryRetire(ctx context.Context, k keys, ns leasehold.Namespace, t
 	for _, piece := range pieces {
 		res, err := s.db.Commit(ctx, Txn{Guards: []Guard{termGuard(term)}, Puts: []Entry{piece}})
 		if err != nil || !res.Held {
-			return err == nil, err // another leads
+			return err == nil, err // another manager is the leader
 		}
 	}
 	next := head{end: h.end, snapshot: h.end, pieces: len(pieces), forgotten: h.end, base: h.base}

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store/memdb"
 )
 
-// A compacting database has forgotten what a view shows when that is read on, so many times.
+// A compacting database loses a number of views after their first page.
 type compacting struct {
 	kv.DB
 	left int
@@ -23,7 +23,7 @@ type compactedView struct {
 	db *compacting
 }
 
-// Scan loses the view after its first entry: as much as a page may have had.
+// Scan loses the view after its first entry, like a page boundary.
 func (v *compactedView) Scan(ctx context.Context, span kv.Span, each func(kv.Entry) error) error {
 	seen := 0
 	return v.View.Scan(ctx, span, func(e kv.Entry) error {
@@ -36,8 +36,8 @@ func (v *compactedView) Scan(ctx context.Context, span kv.Span, each func(kv.Ent
 	})
 }
 
-// Old revisions are taken out of the store while a table is read. Then it is read anew, from its
-// beginning and as of another instant, and nothing is missing or there twice; and not for ever.
+// A read that loses its view by a compaction restarts with a new view, without missing or duplicate entries. The number of
+// retries is limited.
 func TestReadsBeginAgain(t *testing.T) {
 	db := &compacting{DB: &memdb.DB{}}
 	w := newWriter(t, kv.New(db, kv.Config{Piece: 1000}))
@@ -48,12 +48,12 @@ func TestReadsBeginAgain(t *testing.T) {
 		db.left, db.lost = times, 0
 		state, err := w.s.Load(t.Context(), "n")
 		if fails != (err != nil) || fails != errors.Is(err, kv.ErrViewLost) || db.lost != times {
-			t.Errorf("after %d compactions, of which it met %d: %v", times, db.lost, err)
+			t.Errorf("after %d compactions, %d during the read: %v", times, db.lost, err)
 		}
 		if err == nil {
 			loaded, err := state.Replay()
 			if err != nil || loaded.LSN() != w.table.LSN() || loaded.Newest() != w.table.Newest() || loaded.Len() != w.table.Len() {
-				t.Errorf("after %d compactions the table is another: %v", times, err)
+				t.Errorf("after %d compactions the table differs: %v", times, err)
 			}
 		}
 		db.left, db.lost = times, 0

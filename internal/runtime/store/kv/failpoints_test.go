@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store/memdb"
 )
 
-// grants are changes that give one key after the other to an owner.
+// grants returns n changes that grant one key each to an owner.
 func grants(owner string, n int) (out []table.Change) {
 	holder := &table.Holder{Owner: leasehold.OwnerID(owner), Session: leasehold.Session{1}, Addr: owner, Weight: 1}
 	for i := range leasehold.LSN(n) {
@@ -24,8 +24,8 @@ func grants(owner string, n int) (out []table.Change) {
 	return out
 }
 
-// A leader that dies, or is replaced, between two pieces of a batch, or of a table that takes the place of
-// a log, has written nothing.
+// A leader that crashes or is replaced between two pieces of a batch, or of a table that replaces a log, has written nothing
+// visible.
 func TestEveryPointOfLargeBatches(t *testing.T) {
 	large := &storage.Batch{Namespace: "n", Term: 1, Changes: grants("first", 100)}
 	whole := table.New()
@@ -62,7 +62,7 @@ func everyPointOfALargeBatch(t *testing.T, large *storage.Batch, point string) {
 				}
 				return s
 			}
-			next := func() { // what another leader writes meanwhile, or after it
+			next := func() { // a write of another leader, meanwhile or later
 				small := &storage.Batch{Namespace: "n", Term: 2, Changes: grants("second", 1)}
 				if outcome, err := lead(2).Append(t.Context(), small); outcome != storage.Done {
 					t.Error(outcome, err)

@@ -10,20 +10,20 @@ import (
 
 var errLost = errors.New("lost")
 
-// A fate is what becomes of a transaction.
+// A fate is the outcome of a transaction.
 type fate int
 
 const (
 	arrives    fate = iota
-	isLost          // it never arrives, and the caller does not know
-	unanswered      // it happens, and the caller does not know
-	isLate          // it arrives at some later time, and the caller does not know
+	isLost          // not executed, outcome unknown
+	unanswered      // executed, outcome unknown
+	isLate          // executed later, outcome unknown
 )
 
-// A flakyDB is a database behind a network that loses and delays.
+// A flakyDB is a database behind a network that drops and delays messages.
 type flakyDB struct {
 	memdb.DB
-	fate func() fate // nil: all is well
+	fate func() fate // nil: no faults
 	late []kv.Txn
 	size int // of the largest value written
 	ops  int // of the largest transaction
@@ -54,7 +54,7 @@ func (f *flakyDB) Commit(ctx context.Context, t kv.Txn) (kv.Result, error) {
 	}
 }
 
-// arrive lets a delayed transaction happen now.
+// arrive executes a delayed transaction.
 func (f *flakyDB) arrive(ctx context.Context, i int) error {
 	t := f.late[i]
 	f.late = append(f.late[:i], f.late[i+1:]...)
@@ -62,7 +62,7 @@ func (f *flakyDB) arrive(ctx context.Context, i int) error {
 	return err
 }
 
-// keys are all keys that begin with a prefix.
+// keys returns all keys with a prefix.
 func (f *flakyDB) keys(ctx context.Context, prefix string) (keys []string, err error) {
 	err = f.View().Scan(ctx, kv.Span{From: prefix, To: prefix + "\xff"}, func(e kv.Entry) error {
 		keys = append(keys, e.Key)

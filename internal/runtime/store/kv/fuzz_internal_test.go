@@ -19,10 +19,10 @@ import (
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 )
 
-// The fuzz targets read a store that a disk has damaged, or that somebody else writes to. What
-// is read is refused as making no sense, with the key that has it, or is a table.
+// The fuzz targets read a store with damaged values. The result is a table, or an error with the key of the damaged
+// value.
 
-// A damaged view has what it was given.
+// A damaged view has arbitrary values.
 type damaged map[string][]byte
 
 func (d damaged) Get(_ context.Context, keys ...string) ([]Entry, error) {
@@ -57,7 +57,7 @@ func mustMarshal(f *testing.F, m proto.Message) []byte {
 	return b
 }
 
-// story is a table and how it came about.
+// story returns a table and its changes.
 func story(f *testing.F) (*table.Table, []table.Change) {
 	ann := &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a:1", Weight: 1}
 	changes := []table.Change{
@@ -97,7 +97,7 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		if got, err := state.Replay(); err == nil && got.LSN() != state.End() {
-			t.Fatalf("the table is that of %d, the log ends at %d", got.LSN(), state.End())
+			t.Fatalf("the table has lsn %d, the log ends at %d", got.LSN(), state.End())
 		}
 		past, err := history(t.Context(), d, k, 0, 100)
 		if err != nil {
@@ -105,7 +105,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		for i := range past[:max(0, len(past)-1)] {
 			if past[i].Change.LSN != past[i+1].Change.LSN+1 {
-				t.Fatalf("%d follows on %d", past[i].Change.LSN, past[i+1].Change.LSN)
+				t.Fatalf("lsn %d after %d", past[i].Change.LSN, past[i+1].Change.LSN)
 			}
 		}
 	})
@@ -113,7 +113,7 @@ func FuzzLoad(f *testing.F) {
 
 func checkCorrupt(t *testing.T, err error) {
 	t.Helper()
-	if leasehold.KindOf(err) != leasehold.ErrInternal || !strings.Contains(err.Error(), "makes no sense") {
+	if leasehold.KindOf(err) != leasehold.ErrInternal || !strings.Contains(err.Error(), "corrupt value") {
 		t.Fatalf("kind %v: %v", leasehold.KindOf(err), err)
 	}
 }
@@ -124,7 +124,7 @@ func FuzzStoredRecord(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(e.Value)
-	f.Add([]byte("\x1a\x20" + strings.Repeat("s", 32))) // a session that is too long
+	f.Add([]byte("\x1a\x20" + strings.Repeat("s", 32))) // too long a session
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := decodeRecord(Entry{Key: recordKey, Value: b, Revision: 5})
 		if err != nil {
@@ -137,7 +137,7 @@ func FuzzStoredRecord(f *testing.F) {
 		}
 		e.Revision = 5
 		if again, err := decodeRecord(e); err != nil || again != r {
-			t.Fatalf("%+v becomes %+v, %v", r, again, err)
+			t.Fatalf("%+v is read as %+v, %v", r, again, err)
 		}
 	})
 }
@@ -180,9 +180,9 @@ func FuzzStoredTerm(f *testing.F) {
 			checkCorrupt(t, err)
 			return
 		}
-		// Writes are guarded by the bytes: a term that is written in another way guards nothing.
+		// Guards compare bytes: another encoding of the same term would never match.
 		if string(encodeTerm(term)) != string(b) {
-			t.Fatalf("%q is read as %d, which is written %q", b, term, encodeTerm(term))
+			t.Fatalf("%q is read as %d, which is encoded as %q", b, term, encodeTerm(term))
 		}
 	})
 }

@@ -9,25 +9,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A head is what is visible of a namespace, at a revision. It is immutable.
+// A head defines the visible state of a namespace at a revision. It is immutable.
 type head struct {
 	revision  Revision
-	end       leasehold.LSN // the last change
-	snapshot  leasehold.LSN // the newest snapshot; 0 if there is none
+	end       leasehold.LSN // LSN of the last change
+	snapshot  leasehold.LSN // LSN of the newest snapshot; 0 if there is none
 	pieces    int           // of the snapshot
-	forgotten leasehold.LSN // no change up to this one is kept
-	base      leasehold.LSN // the last table that took the place of the log; 0 if none did
-	earlier   stretch       // what is kept of the log before that
-	// unfinished: another is to take its place before anything else is written.
+	forgotten leasehold.LSN // changes up to this LSN are removed
+	base      leasehold.LSN // LSN of the last table that replaced the log; 0 if none did
+	earlier   stretch       // retained part of the log before base
+	// unfinished: another table must replace this one before any other write.
 	unfinished bool
 }
 
-// A stretch is the changes of a log behind after, up to and with end.
+// A stretch is the changes of a log after an LSN, up to and including end.
 type stretch struct{ after, end leasehold.LSN }
 
 func (h *head) guard(k keys) Guard { return Guard{Key: k.head(), Revision: h.revision} }
 
-// at returns the head as it is once it was written at a revision.
+// at returns the head with the revision of its write.
 func (h *head) at(r Revision) *head {
 	next := *h
 	next.revision = r
@@ -41,7 +41,7 @@ func (h *head) encode(k keys) Entry {
 	}
 	value, err := proto.Marshal(m)
 	if err != nil {
-		panic(err) // they are numbers
+		panic(err) // numbers can always be encoded
 	}
 	return Entry{Key: k.head(), Value: value}
 }
@@ -67,8 +67,7 @@ func readHead(ctx context.Context, v View, k keys) (leasehold.Term, *head, error
 	return decodeTermAndHead(got)
 }
 
-// decodeTermAndHead reads what a transaction with Else{termKey, k.head()} has
-// read.
+// decodeTermAndHead decodes the result of a transaction with Else{termKey, k.head()}.
 func decodeTermAndHead(got []Entry) (leasehold.Term, *head, error) {
 	term, err := decodeTerm(got[0])
 	if err != nil {

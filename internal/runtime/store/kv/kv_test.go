@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A writer is a leader that appends to one namespace and knows what is in it.
+// A writer is a leader that appends to one namespace, with its expected content.
 type writer struct {
 	s       *kv.Store
 	version storage.Version
@@ -34,7 +34,7 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// takeOver begins a new term.
+// takeOver starts a new term.
 func (w *writer) takeOver(t fataler) {
 	t.Helper()
 	w.term++
@@ -45,7 +45,7 @@ func (w *writer) takeOver(t fataler) {
 	w.version = v
 }
 
-// batch is n changes: grants and releases of everything, in turn.
+// batch returns n changes: alternating grants and releases of the key space.
 func (w *writer) batch(n int) *storage.Batch {
 	b := &storage.Batch{Namespace: "n", Term: w.term, Prev: w.table.LSN()}
 	next := w.table.Clone()
@@ -108,9 +108,8 @@ func rows(t *table.Table) []string {
 	return out
 }
 
-// TestFaults: whatever the network does to a leader's writes, whole batches or
-// parts of them, and whenever they arrive, the log is the batches that the
-// leaders know to be in it.
+// With lost and delayed writes of whole batches or parts, the log consists of the batches that the leaders know to be
+// committed.
 func TestFaults(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx := t.Context()
@@ -144,9 +143,8 @@ func drawFate(t *rapid.T) func() fate {
 	}
 }
 
-// appendAsLeadersDo sends a batch until it is known to be in the log: after an
-// unknown outcome it reads the end, and goes on or sends the same again. It may
-// die on the way; its successor reads what became of the batch.
+// appendAsLeadersDo appends a batch like a leader: after an unknown outcome it reads the end of the log, and retries if necessary. It may
+// crash; its successor reads the end of the log.
 func appendAsLeadersDo(ctx context.Context, t *rapid.T, db *flakyDB, w *writer, n int) {
 	b := w.batch(n)
 	for range 10 {
@@ -158,7 +156,7 @@ func appendAsLeadersDo(ctx context.Context, t *rapid.T, db *flakyDB, w *writer, 
 			return
 		}
 		if rapid.IntRange(0, 3).Draw(t, "dies") == 0 {
-			w.takeOver(t) // from here on nothing of the old leader's may arrive
+			w.takeOver(t) // fences writes of the old leader
 			if end, err := w.s.End(ctx, "n"); err != nil {
 				t.Fatalf("%v", err)
 			} else if end.LSN == b.Last() {
@@ -188,8 +186,8 @@ func appendAsLeadersDo(ctx context.Context, t *rapid.T, db *flakyDB, w *writer, 
 	w.takeOver(t)
 }
 
-// TestTrim: the log is cut behind a snapshot but for the newest changes, and
-// pieces of older snapshots go, also those that were never shown.
+// A snapshot removes the log before it except for the newest changes, and the pieces of older snapshots, visible or
+// not.
 func TestTrim(t *testing.T) {
 	db := &flakyDB{}
 	const keep = 3 * kv.MaxPieceChanges
@@ -218,19 +216,18 @@ func TestTrim(t *testing.T) {
 	}
 	snapshots, err := db.keys(t.Context(), "ns/n/snapshot/")
 	if err != nil || len(snapshots) != 1 || !strings.Contains(snapshots[0], "40001") {
-		t.Errorf("the snapshots are %q (%v)", snapshots, err)
+		t.Errorf("snapshots %q (%v)", snapshots, err)
 	}
 	past, err := w.s.History(t.Context(), "n", 0, 1<<20)
 	if err != nil || len(past) < keep || len(past) > keep+10 {
-		t.Errorf("%d changes are remembered (%v), want %d", len(past), err, keep)
+		t.Errorf("%d changes are retained (%v), want %d", len(past), err, keep)
 	}
 	if last := past[len(past)-1].Change.LSN; int(last) != int(w.table.LSN())-len(past)+1 {
 		t.Errorf("there is a gap: the %d newest changes begin with %d", len(past), last)
 	}
 }
 
-// TestRequestsAreSmall: no request comes near the limits of etcd, however
-// large a batch is and however long its names.
+// Requests stay far below the limits of etcd for any size of batches and names.
 func TestRequestsAreSmall(t *testing.T) {
 	db := &flakyDB{}
 	w := newWriter(t, kv.New(db, kv.Config{}))
@@ -253,8 +250,7 @@ func TestRequestsAreSmall(t *testing.T) {
 	}
 }
 
-// TestAppendCostsOneTransaction once the namespace is known, also right after
-// a snapshot.
+// An append is one transaction if the head is known, also after a snapshot.
 func TestAppendCostsOneTransaction(t *testing.T) {
 	db := &flakyDB{}
 	w := newWriter(t, kv.New(db, kv.Config{}))
@@ -266,11 +262,11 @@ func TestAppendCostsOneTransaction(t *testing.T) {
 	db.fate = func() fate { commits++; return arrives }
 	w.mustAppend(t, 100)
 	if commits != 1 {
-		t.Errorf("it took %d transactions", commits)
+		t.Errorf("%d transactions, want 1", commits)
 	}
 }
 
-// TestDamage: what was stored and is damaged is an error, and no table.
+// Damaged values are errors.
 func TestDamage(t *testing.T) {
 	for name, spoil := range map[string]kv.Txn{
 		"a piece of the log is gone":    {Deletes: []kv.Span{{From: "ns/n/log/00000000000000000011", To: "ns/n/log/00000000000000000012"}}},
@@ -300,7 +296,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestCatalogTooLarge is refused for good.
+// Too large a catalog is a final conflict.
 func TestCatalogTooLarge(t *testing.T) {
 	db := &flakyDB{}
 	w := newWriter(t, kv.New(db, kv.Config{}))
@@ -310,8 +306,7 @@ func TestCatalogTooLarge(t *testing.T) {
 	}
 }
 
-// TestSnapshotIsOvertaken: while the pieces of a snapshot are being written, a
-// newer one is shown, or another leader takes over.
+// During the write of a snapshot's pieces a newer one becomes visible, or another leader takes over.
 func TestSnapshotIsOvertaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*writer)
@@ -348,10 +343,10 @@ func TestSnapshotIsOvertaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			if pieces[len(pieces)-1] < c.shown {
-				t.Errorf("the pieces are %q, want %q among them", pieces, c.shown)
+				t.Errorf("pieces %q, want %q among them", pieces, c.shown)
 			}
 			if c.shown == "" && len(pieces) != 1 {
-				t.Errorf("after its term a leader has written more pieces: %q", pieces)
+				t.Errorf("a deposed leader has written more pieces: %q", pieces)
 			}
 			state, err := w.s.Load(t.Context(), "n")
 			if err != nil || (state.Table != nil) != (c.shown != "") || state.Table != nil && state.Table.LSN() != 20 {

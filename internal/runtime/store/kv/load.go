@@ -18,12 +18,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// storedLimits are for what a manager wrote itself: they only keep a damaged
-// value from taking all memory.
+// storedLimits limit the memory for damaged values.
 var storedLimits = protocol.Limits{Leases: 1 << 20, Changes: MaxPieceChanges, Ranges: 1 << 24}
 
-// Load implements [store.Store]. It reads the newest snapshot and what follows
-// it, in pages.
+// Load implements [store.Store]. It reads the newest snapshot and the log after it, in pages.
 func (s *Store) Load(ctx context.Context, ns leasehold.Namespace) (*storage.State, error) {
 	return read(ctx, s, "load table", ns, load)
 }
@@ -48,13 +46,13 @@ func load(ctx context.Context, v View, k keys) (*storage.State, error) {
 	return state, nil
 }
 
-// readTable puts the pieces of the newest snapshot together.
+// readTable joins the pieces of the newest snapshot.
 func readTable(ctx context.Context, v View, k keys, h *head) (*table.Table, error) {
 	var data bytes.Buffer
 	found := 0
 	err := v.Scan(ctx, Span{k.snapshot(h.snapshot), k.snapshotEnd(h.snapshot)}, func(e Entry) error {
 		if found == h.pieces {
-			return nil // left behind by a writer that cut it differently
+			return nil // remains of a writer with another piece size
 		}
 		if want := k.piece(h.snapshot, found); e.Key != want {
 			return corrupt(e.Key, fmt.Errorf("want %s next", want))
@@ -72,7 +70,7 @@ func readTable(ctx context.Context, v View, k keys, h *head) (*table.Table, erro
 	}
 	key := k.snapshot(h.snapshot)
 	if found < h.pieces {
-		return nil, corrupt(key, fmt.Errorf("%d of its %d pieces are there", found, h.pieces))
+		return nil, corrupt(key, fmt.Errorf("%d of %d pieces found", found, h.pieces))
 	}
 	var m leaseholdv1.Table
 	if err := proto.Unmarshal(data.Bytes(), &m); err != nil {
@@ -83,18 +81,18 @@ func readTable(ctx context.Context, v View, k keys, h *head) (*table.Table, erro
 		return nil, corrupt(key, err)
 	}
 	if t.LSN() != h.snapshot {
-		return nil, corrupt(key, fmt.Errorf("it is of lsn %d", t.LSN()))
+		return nil, corrupt(key, fmt.Errorf("it has lsn %d", t.LSN()))
 	}
 	return t, nil
 }
 
-// readLog calls each with the changes behind after up to and with last, piece
-// by piece. All of them must be there.
+// readLog calls each with the changes after an LSN, up to and including last, piece by piece. A missing change is an
+// error.
 func readLog(ctx context.Context, v View, k keys, after, last leasehold.LSN, each func(at time.Time, changes []table.Change)) error {
 	if after >= last {
 		return nil
 	}
-	// The first change wanted may be the last of its piece.
+	// The first change may be the last of its piece.
 	from := after + 2 - min(after+1, MaxPieceChanges)
 	err := v.Scan(ctx, Span{k.log(from), k.log(last + 1)}, func(e Entry) error {
 		at, changes, err := decodePiece(e)
@@ -128,8 +126,7 @@ func decodePiece(e Entry) (time.Time, []table.Change, error) {
 	return m.GetAt().AsTime(), changes, nil
 }
 
-// History implements [store.Store]. It returns at most [DefaultHistory]
-// changes at a time.
+// History implements [store.Store]. It returns at most [DefaultHistory] changes per call.
 func (s *Store) History(ctx context.Context, ns leasehold.Namespace, before leasehold.LSN, most int) ([]store.Past, error) {
 	return read(ctx, s, "read history", ns, func(ctx context.Context, v View, k keys) ([]store.Past, error) {
 		return history(ctx, v, k, before, most)
@@ -142,7 +139,7 @@ func history(ctx context.Context, v View, k keys, before leasehold.LSN, most int
 		return nil, err
 	}
 	var past []store.Past
-	// Newest first: what follows on the last table that took the place of a log, and then what came before that.
+	// Newest first: the log after the last replacement, then the retained part before it.
 	for _, part := range []stretch{{h.forgotten, h.end}, h.earlier} {
 		if before > 0 {
 			part.end = min(part.end, before-1)

@@ -31,8 +31,8 @@ func (s *Store) Record(ctx context.Context, fresh bool) (storage.Record, error) 
 	return decodeRecord(got[0])
 }
 
-// Swap implements [store.Store]. A renewal is one transaction; a change of
-// the term is two, of which the first finds out.
+// Swap implements [store.Store]. A renewal is one transaction. A change of the term is two; the first one reads the stored
+// term.
 func (s *Store) Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error) {
 	const op = "swap leader record"
 	ctx, leave, err := s.enter(ctx, op)
@@ -60,7 +60,7 @@ func (s *Store) Swap(ctx context.Context, prev storage.Version, next storage.Rec
 		return 0, storage.Unknown, err
 	}
 	if next.Term < term {
-		return 0, storage.Conflict, leasehold.Errorf(op, leasehold.ErrStale, string(next.Leader), "term %d is older than %d: terms only rise", next.Term, term)
+		return 0, storage.Conflict, leasehold.Errorf(op, leasehold.ErrStale, string(next.Leader), "term %d is older than %d", next.Term, term)
 	}
 	failpoint.Here("store/before-takeover")
 	takeover := Txn{Guards: []Guard{unchanged}, Puts: []Entry{put, {Key: termKey, Value: encodeTerm(next.Term)}}}
@@ -69,7 +69,7 @@ func (s *Store) Swap(ctx context.Context, prev storage.Version, next storage.Rec
 	return res.Revision, outcome, err
 }
 
-// outcome is how a transaction ended that is tried once.
+// outcome returns the outcome of a transaction without retries.
 func (r Result) outcome(op string, err error) (storage.Outcome, error) {
 	switch {
 	case err != nil:
@@ -83,8 +83,7 @@ func (r Result) outcome(op string, err error) (storage.Outcome, error) {
 // Identity implements [store.Store].
 func (s *Store) Identity() storage.Identity { return s.db.Identity() }
 
-// WatchRecord implements [store.Store]. It returns when its context ends or
-// the store is closed.
+// WatchRecord implements [store.Store].
 func (s *Store) WatchRecord(ctx context.Context, seen func(storage.Record)) {
 	ctx, leave, err := s.enter(ctx, "watch leader record")
 	if err != nil {
@@ -147,7 +146,7 @@ func decodeRecord(e Entry) (storage.Record, error) {
 func encode(key string, m proto.Message) (Entry, error) {
 	value, err := proto.Marshal(m)
 	if err != nil { // text that is not UTF-8
-		return Entry{}, leasehold.Errorf("write store", leasehold.ErrInvalid, key, "it cannot be encoded: %w", err)
+		return Entry{}, leasehold.Errorf("write store", leasehold.ErrInvalid, key, "value cannot be encoded: %w", err)
 	}
 	return Entry{Key: key, Value: value}, nil
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store/memdb"
 )
 
-// A namespace that was deleted leaves no more than what keeps its numbers from
-// being used again.
+// A deleted namespace leaves only its head and empty table, which prevent the reuse of its numbers.
 func TestRetire(t *testing.T) {
 	ctx := context.Background()
 	for name, prepare := range map[string]func(w *writer){
@@ -28,7 +27,7 @@ func TestRetire(t *testing.T) {
 			w.retire(t)
 			keys, err := db.keys(ctx, "ns/")
 			if err != nil || len(keys) != 2 {
-				t.Errorf("what is left is %q (%v)", keys, err)
+				t.Errorf("remaining keys %q (%v)", keys, err)
 			}
 			state, err := w.s.Load(ctx, "n")
 			if err != nil {
@@ -38,19 +37,18 @@ func TestRetire(t *testing.T) {
 				t.Errorf("the table is at lsn %d, generation %d (%v); want %d, %d", got.LSN(), got.Newest(), err, w.table.LSN(), w.table.Newest())
 			}
 			if past, err := w.s.History(ctx, "n", 0, 100); err != nil || len(past) > 0 {
-				t.Errorf("its history is %v (%v)", past, err)
+				t.Errorf("history %v (%v)", past, err)
 			}
 			w.mustAppend(t, 2)
 			if past, err := w.s.History(ctx, "n", 0, 100); err != nil || len(past) != 2 {
-				t.Errorf("created again it has the history %v (%v)", past, err)
+				t.Errorf("history after it is created again: %v (%v)", past, err)
 			}
 		})
 	}
 }
 
-// Another leader's namespaces are not touched, and neither are those that are
-// still in the catalog.
-func TestRetireOnlyOurs(t *testing.T) {
+// Neither a deposed leader nor a catalog with the namespace removes its history.
+func TestRetireRequiresTermAndRemoval(t *testing.T) {
 	ctx := context.Background()
 	w := newWriter(t, kv.New(&memdb.DB{}, kv.Config{}))
 	w.mustAppend(t, 2)
@@ -65,7 +63,7 @@ func TestRetireOnlyOurs(t *testing.T) {
 		t.Errorf("a deposed leader's catalog: %v, %v", outcome, err)
 	}
 	if past, err := w.s.History(ctx, "n", 0, 100); err != nil || len(past) != 2 {
-		t.Errorf("its history is %v (%v)", past, err)
+		t.Errorf("history %v (%v)", past, err)
 	}
 }
 
@@ -82,7 +80,7 @@ func (w *writer) catalog(t *testing.T, namespaces ...storage.Namespace) {
 	}
 }
 
-// retire deletes the namespace, and takes it out of the catalog.
+// retire deletes the namespace and removes it from the catalog.
 func (w *writer) retire(t *testing.T) {
 	t.Helper()
 	w.catalog(t, storage.Namespace{Name: "n", Deleted: true})

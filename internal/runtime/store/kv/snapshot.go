@@ -12,10 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxForget bounds how much of the log one snapshot removes, in changes, so
-// that no single transaction keeps the database busy for long. What is left
-// goes with the next.
-const maxForget = 1 << 17
+// maxRemoved is the maximum number of changes that one snapshot removes from the log, so that no transaction blocks the database for long.
+// Later snapshots remove the rest.
+const maxRemoved = 1 << 17
 
 // SaveSnapshot implements [store.Store].
 func (s *Store) SaveSnapshot(ctx context.Context, snap *storage.Snapshot) error {
@@ -42,7 +41,7 @@ func (s *Store) saveSnapshot(ctx context.Context, k keys, snap *storage.Snapshot
 		return nil
 	}
 	if at > h.end {
-		return leasehold.Errorf("check", leasehold.ErrInvalid, "", "it is of lsn %d, and the log ends at %d", at, h.end)
+		return leasehold.Errorf("check", leasehold.ErrInvalid, "", "the snapshot has lsn %d, and the log ends at %d", at, h.end)
 	}
 	pieces, err := cutTable(k, snap, s.piece)
 	if err != nil {
@@ -58,14 +57,14 @@ func (s *Store) saveSnapshot(ctx context.Context, k keys, snap *storage.Snapshot
 	return s.showSnapshot(ctx, k, snap, len(pieces), h)
 }
 
-// showSnapshot makes a snapshot visible whose pieces were written while the
-// head was before, and removes what it replaces.
+// showSnapshot makes the written pieces of a snapshot visible and removes the pieces that it replaces. before is the head before they were
+// written.
 func (s *Store) showSnapshot(ctx context.Context, k keys, snap *storage.Snapshot, pieces int, before *head) error {
 	h := before
 	for range maxAttempts {
 		next := *h
 		next.snapshot, next.pieces = snap.Table.LSN(), pieces
-		next.forgotten = s.forget(h, next.snapshot)
+		next.forgotten = s.removable(h, next.snapshot)
 		if next.forgotten > next.base {
 			next.earlier = stretch{}
 		}
@@ -87,22 +86,21 @@ func (s *Store) showSnapshot(ctx context.Context, k keys, snap *storage.Snapshot
 			return err
 		}
 		if term != snap.Term || now.snapshot != before.snapshot {
-			return nil // refused; the pieces go with the next snapshot
+			return nil // rejected; the next snapshot removes the pieces
 		}
 		h = now
 	}
-	return leasehold.Errorf("commit", leasehold.ErrUnavailable, "", "batches came between %d times", maxAttempts)
+	return leasehold.Errorf("commit", leasehold.ErrUnavailable, "", "%d attempts conflicted with batches", maxAttempts)
 }
 
-// forget returns up to where the log need not be kept with a snapshot: what is
-// in the snapshot, but for the newest changes, which people may want to read.
-func (s *Store) forget(h *head, snapshot leasehold.LSN) leasehold.LSN {
+// removable returns the last LSN of the log to remove with a snapshot: all changes in the snapshot except for the newest, for the
+// history.
+func (s *Store) removable(h *head, snapshot leasehold.LSN) leasehold.LSN {
 	old := h.end - min(h.end, s.history)
-	return max(h.forgotten, min(old, snapshot, h.forgotten+maxForget))
+	return max(h.forgotten, min(old, snapshot, h.forgotten+maxRemoved))
 }
 
-// superfluous returns the keys of the pieces that have no change that is kept,
-// whatever their size. A few more pieces than that may be superfluous.
+// superfluous returns the keys of pieces without retained changes, for any size of pieces. It may miss a few.
 func (h *head) superfluous(k keys) []Span {
 	if h.forgotten < MaxPieceChanges || h.earlier != (stretch{}) {
 		return nil

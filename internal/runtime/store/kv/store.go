@@ -12,38 +12,36 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 )
 
-// Sizes. MaxPieceChanges is part of the stored form: a reader that looks for a
-// change knows by it how far back the piece can start that has it.
+// Limits. MaxPieceChanges is part of the stored format: it bounds the search of a reader for the piece with a change.
 const (
-	// MaxPiece bounds a piece of a batch or of a snapshot, in bytes. etcd
-	// refuses requests larger than 1.5 MiB unless configured otherwise.
+	// MaxPiece is the maximum size of a piece of a batch or snapshot in bytes. The default limit of etcd
+	// requests is 1.5 MiB.
 	MaxPiece = 512 << 10
-	// MaxPieceChanges bounds the changes in a piece of a batch.
+	// MaxPieceChanges is the maximum number of changes in a piece of a batch.
 	MaxPieceChanges = 4096
-	// DefaultHistory is how many changes are kept for [Store.History].
+	// DefaultHistory is the default of Config.History.
 	DefaultHistory = 1 << 16
-	// maxCatalog bounds the catalog, which is written in one request.
+	// maxCatalog is the maximum size of the catalog, which is written in one request.
 	maxCatalog = 1 << 20
-	// maxAttempts bounds how often a write is tried again because another
-	// write by the same leader, a snapshot beside a batch, came between.
+	// maxAttempts is the maximum number of attempts of a write that conflicts with other writes of the same leader, such as
+	// a snapshot with batches.
 	maxAttempts = 16
 )
 
-// A Config says how a [Store] works.
+// Config configures a [Store].
 type Config struct {
-	// History is how many of the newest changes of each namespace are kept at
-	// least, for people to read; 0 means [DefaultHistory]. Each takes about 50
-	// bytes.
+	// History is the minimum number of retained changes per namespace, for [Store.History]; 0 means
+	// [DefaultHistory]. Each takes about 50 bytes.
 	History int
-	// Piece bounds a piece of a batch or of a snapshot, in bytes; 0 means
-	// [MaxPiece]. A batch's piece may be larger if it has a single change.
+	// Piece is the maximum size of a piece of a batch or snapshot in bytes; 0 means [MaxPiece]. A piece with a single
+	// change may be larger.
 	Piece int
-	// Now is the wall clock that batches are stamped with; nil means time.Now.
+	// Now is the wall clock for the times of batches; nil means time.Now.
 	Now func() time.Time
 }
 
-// A Store keeps everything in a DB. It may be used from many goroutines at
-// once, and several stores, in several processes, may share one database.
+// A Store implements [store.Store] on a DB. It is safe for concurrent use. Stores of several processes may share a
+// database.
 type Store struct {
 	db      DB
 	history leasehold.LSN
@@ -57,12 +55,12 @@ type Store struct {
 	close func() error
 
 	mu    sync.Mutex
-	heads map[leasehold.Namespace]*head // as last seen, maybe old
+	heads map[leasehold.Namespace]*head // last known, possibly stale
 }
 
 var _ store.Store = (*Store)(nil)
 
-// New returns a store on a database, which it closes when it is closed itself.
+// New returns a store on a database, which it owns.
 func New(db DB, cfg Config) *Store {
 	cfg.History = cmp.Or(max(0, cfg.History), DefaultHistory)
 	cfg.Piece = cmp.Or(max(0, cfg.Piece), MaxPiece)
@@ -87,8 +85,8 @@ func New(db DB, cfg Config) *Store {
 // Close aborts all calls, waits for them, and closes the database.
 func (s *Store) Close() error { return s.close() }
 
-// enter begins a call: its context ends when the caller's or the store does.
-// The caller must leave.
+// enter begins a call. The returned context ends with that of the caller or with the store. The caller must call
+// leave.
 func (s *Store) enter(ctx context.Context, op string) (_ context.Context, leave func(), _ error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, failed(op, "", err)
@@ -113,8 +111,7 @@ func (s *Store) begin() bool {
 	return true
 }
 
-// seen remembers a head, so that the next append need not read it first. It
-// forgets one at random when there are too many.
+// seen caches a head, so that the next append need not read it. It evicts a random one if there are too many.
 func (s *Store) seen(ns leasehold.Namespace, h *head) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,11 +134,10 @@ func (s *Store) lastSeen(ns leasehold.Namespace) *head {
 	return s.heads[ns]
 }
 
-// maxViews bounds how often a read that was overtaken by a compaction begins
-// again.
+// maxViews is the maximum number of attempts of a read that loses its view by a compaction.
 const maxViews = 4
 
-// read reads what is stored about a namespace at one instant.
+// read reads the state of a namespace in one view.
 func read[T any](ctx context.Context, s *Store, op string, ns leasehold.Namespace, from func(context.Context, View, keys) (T, error)) (T, error) {
 	var out T
 	ctx, leave, err := s.enter(ctx, op)
@@ -161,19 +157,16 @@ func read[T any](ctx context.Context, s *Store, op string, ns leasehold.Namespac
 	return out, failed(op, string(ns), err)
 }
 
-// ErrViewLost means that the database no longer has what a view shows. A new
-// view does not suffer from it.
-var ErrViewLost = errors.New("what was read has been compacted meanwhile")
+// ErrViewLost means that a view was compacted. A retry needs a new view.
+var ErrViewLost = errors.New("the view was compacted during the read")
 
-// corrupt says that a stored value makes no sense. Nothing of ours writes such
-// a value, so that somebody else has, or a disk has lost something.
+// corrupt returns the error for an invalid stored value: another program has written it, or the disk has lost data.
 func corrupt(key string, why error) error {
 	return leasehold.Errorf("read store", leasehold.ErrInternal, key,
-		"the stored value makes no sense: %w; restore the store from a backup", why)
+		"corrupt value: %w; restore the store from a backup", why)
 }
 
-// failed wraps a database's error with what was being done. It keeps the
-// error's kind, and calls an error without one Unavailable.
+// failed wraps an error of the database with the operation. It keeps the kind of the error; the default is Unavailable.
 func failed(op, subject string, err error) error {
 	if err == nil {
 		return nil

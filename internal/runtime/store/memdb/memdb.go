@@ -12,9 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
 )
 
-// A DB is entries sorted by key. A view is the slice as it was: the next write
-// after a view copies it, and those after that write into the copy. Its zero
-// value is empty, and its methods may be called from many goroutines at once.
+// A DB is a slice of entries, sorted by key, with copy-on-write for views: the first write after a view copies the
+// slice. The zero value is empty. It is safe for concurrent use.
 type DB struct {
 	mu       sync.Mutex
 	revision kv.Revision
@@ -23,10 +22,10 @@ type DB struct {
 	watches  map[*watch]struct{}
 }
 
-// A watch keeps the newest entry of a key until it is fetched.
+// A watch has the newest unread entry of a key.
 type watch struct {
 	key  string
-	next chan kv.Entry // one place: an entry that nobody has fetched gives way
+	next chan kv.Entry // capacity 1: a newer entry replaces an unread one
 }
 
 var _ kv.DB = (*DB)(nil)
@@ -41,7 +40,7 @@ func (d *DB) Peek(ctx context.Context, key string) (kv.Entry, error) {
 	return find(d.entries, key), nil
 }
 
-// Identity implements [kv.DB]. A process has its own memory, so there is no copy to tell it from.
+// Identity implements [kv.DB]. Memory has no copies with other identities.
 func (d *DB) Identity() storage.Identity { return storage.Identity{} }
 
 // View implements [kv.DB].
@@ -97,7 +96,7 @@ func (d *DB) put(e kv.Entry) {
 	}
 }
 
-// Watch implements [kv.DB]. A watcher that is slow misses all but the newest entry.
+// Watch implements [kv.DB]. A slow watcher receives only the newest entry.
 func (d *DB) Watch(ctx context.Context, key string, seen func(kv.Entry)) {
 	w := &watch{key: key, next: make(chan kv.Entry, 1)}
 	d.mu.Lock()

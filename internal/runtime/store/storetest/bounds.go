@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 )
 
-// A call is one that can fail, with the outcome if it has one.
+// A call is a method call of a store, with its outcome if it has one.
 type call func(context.Context, store.Store) (storage.Outcome, error)
 
-// reading is a call without an outcome.
+// reading returns a call without outcome.
 func reading[T any](read func(context.Context, store.Store) (T, error)) call {
 	return func(ctx context.Context, s store.Store) (storage.Outcome, error) {
 		_, err := read(ctx, s)
@@ -22,7 +22,7 @@ func reading[T any](read func(context.Context, store.Store) (T, error)) call {
 	}
 }
 
-// wantFailures makes every call that can fail, and checks the error.
+// wantFailures calls every method that can fail, and checks the error.
 func wantFailures(ctx context.Context, t *testing.T, s store.Store, kind leasehold.Kind, cause error) {
 	t.Helper()
 	p := newPen(t, 1)
@@ -61,7 +61,7 @@ func endedContext(t *testing.T, s store.Store) {
 	cancel()
 	wantFailures(ended, t, s, leasehold.ErrUnavailable, context.Canceled)
 	s.WatchRecord(ended, func(storage.Record) { t.Error("a hint after the context ended") })
-	// Nothing else was harmed.
+	// The store still works.
 	lead(t, s, 1)
 	checkLoad(t, s, newPen(t, 1))
 }
@@ -79,8 +79,8 @@ func closed(t *testing.T, s store.Store) {
 	wantFailures(t.Context(), t, s, leasehold.ErrClosed, nil)
 }
 
-// namesThatMakeNoSense could reach into what is not theirs.
-func namesThatMakeNoSense(t *testing.T, s store.Store) {
+// invalidNames checks names that could collide with keys of other namespaces.
+func invalidNames(t *testing.T, s store.Store) {
 	p := leadingPen(t, s, 1)
 	for _, p.ns = range []leasehold.Namespace{"", "a/b", "../record", "A"} {
 		outcome, err := s.Append(t.Context(), p.next(1))

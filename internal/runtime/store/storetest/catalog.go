@@ -17,7 +17,7 @@ var twoNamespaces = []storage.Namespace{
 func catalogRoundTrip(t *testing.T, s store.Store) {
 	empty, err := s.Catalog(t.Context())
 	if diff := cmp.Diff(&storage.Catalog{}, empty); err != nil || diff != "" {
-		t.Fatalf("before any is written: %v (-want +got):\n%s", err, diff)
+		t.Fatalf("before the first write: %v (-want +got):\n%s", err, diff)
 	}
 	lead(t, s, 3)
 	want := &storage.Catalog{Term: 3, Namespaces: twoNamespaces}
@@ -26,7 +26,7 @@ func catalogRoundTrip(t *testing.T, s store.Store) {
 	lead(t, s, 4)
 	got, err := s.Catalog(t.Context())
 	if err != nil || got.Version == 0 {
-		t.Fatalf("its version is %d (%v)", got.Version, err)
+		t.Fatalf("version %d (%v)", got.Version, err)
 	}
 	want.Term, want.Version = 4, got.Version
 	if diff := cmp.Diff(want, got); diff != "" {

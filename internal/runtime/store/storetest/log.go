@@ -44,8 +44,7 @@ func appendGuards(t *testing.T, s store.Store) {
 	checkLoad(t, s, p)
 }
 
-// appendAgain: whoever does not know how a batch fared sends it again, and
-// finds out.
+// appendAgain: after an unknown outcome a retry of the batch returns the outcome.
 func appendAgain(t *testing.T, s store.Store) {
 	p := leadingPen(t, s, 1)
 	b := p.next(5)
@@ -78,8 +77,7 @@ func namespacesAreApart(t *testing.T, s store.Store) {
 	checkLoad(t, s, empty)
 }
 
-// replacement: a table can take the place of a log, as a batch that is guarded like any
-// other. It is the end of what was there, and changes go on from it.
+// replacement: a table replaces a log, as a batch with the same guards. Changes continue after it.
 func replacement(t *testing.T, s store.Store) {
 	p := leadingPen(t, s, 2)
 	first := p.next(30)
@@ -122,7 +120,7 @@ func replacement(t *testing.T, s store.Store) {
 	unfinished := func(want bool) {
 		t.Helper()
 		if state, err := s.Load(t.Context(), ns); err != nil || state.Unfinished != want {
-			t.Errorf("whether it is unfinished: %t (%v), want %t", state.Unfinished, err, want)
+			t.Errorf("unfinished: %t (%v), want %t", state.Unfinished, err, want)
 		}
 	}
 	unfinished(true)
@@ -132,7 +130,7 @@ func replacement(t *testing.T, s store.Store) {
 	checkHistory(t, t, s, ns, log)
 	next := p.next(20)
 	mustAppend(t, s, next)
-	save(t, s, before.snapshot()) // it came late
+	save(t, s, before.snapshot()) // a late snapshot
 	checkLoad(t, s, p)
 	checkHistory(t, t, s, ns, slices.Concat(log, next.Changes))
 	save(t, s, p.snapshot())
@@ -142,11 +140,10 @@ func replacement(t *testing.T, s store.Store) {
 	log = slices.Concat(next.Changes, last.Changes)
 	mustAppend(t, s, p.replacement())
 	checkLoad(t, s, p)
-	checkHistory(t, t, s, ns, log) // one such step back is enough
+	checkHistory(t, t, s, ns, log) // the history ends at the replacement before
 }
 
-// randomHistories: whatever is appended, under whatever leaders, and however
-// often snapshots are taken, what is loaded is what was appended.
+// randomHistories: loading returns the appended changes, for random batches, leaders and snapshots.
 func randomHistories(t *testing.T, s store.Store) {
 	term := leasehold.Term(1)
 	lead(t, s, term)
@@ -189,14 +186,14 @@ func checkHistory(t fataler, tb testing.TB, s store.Store, name leasehold.Namesp
 		t.Fatalf("history: %v", err)
 	}
 	var older []store.Past
-	if half > 0 { // before lsn 1 there is nothing, and 0 means the end
+	if half > 0 { // there is no change before lsn 1, and 0 means the end
 		if older, err = s.History(tb.Context(), name, log[half].LSN, len(log)); err != nil {
 			t.Fatalf("history: %v", err)
 		}
 	}
 	past := slices.Concat(newer, older)
 	if len(past) != len(log) {
-		t.Fatalf("%d changes are remembered, want %d", len(past), len(log))
+		t.Fatalf("%d changes are retained, want %d", len(past), len(log))
 	}
 	for i := range past {
 		want, got := log[len(log)-1-i], past[i].Change
@@ -206,7 +203,7 @@ func checkHistory(t fataler, tb testing.TB, s store.Store, name leasehold.Namesp
 	}
 }
 
-// checkLoadBig is checkLoad for tables that are too large to be printed.
+// checkLoadBig is checkLoad for tables that are too large to print.
 func checkLoadBig(t *testing.T, s store.Store, p *pen) {
 	t.Helper()
 	_, got := load(t, t, s, p)
@@ -221,8 +218,7 @@ func checkLoadBig(t *testing.T, s store.Store, p *pen) {
 	}
 }
 
-// bigBatch is one batch of 20,000 changes by 2,000 holders with long names,
-// and then a small one.
+// bigBatch appends a batch of 20,000 changes with 2,000 holders with long names, then a small one.
 func bigBatch(t *testing.T, s store.Store) {
 	p := leadingPen(t, s, 1)
 	const cells = 20_000
@@ -241,7 +237,7 @@ func bigBatch(t *testing.T, s store.Store) {
 	}
 }
 
-// bigTable is 2,000 owners with 64 ranges each, which a join then moves.
+// bigTable appends a table of 2,000 owners with 64 ranges each, then the moves of a join.
 func bigTable(t *testing.T, s store.Store) {
 	p := leadingPen(t, s, 1)
 	const owners, cells = 2000, 2000 * 64

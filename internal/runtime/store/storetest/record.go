@@ -15,7 +15,7 @@ import (
 func recordRoundTrip(t *testing.T, s store.Store) {
 	for _, fresh := range []bool{true, false} {
 		if got, err := s.Record(t.Context(), fresh); err != nil || got != (storage.Record{}) {
-			t.Fatalf("before any is written the record is %+v (%v)", got, err)
+			t.Fatalf("record before the first write: %+v (%v)", got, err)
 		}
 	}
 	want := storage.Record{Term: 7, Leader: "m1", Session: leasehold.Session{1, 2}, Beat: 9, Wait: 3 * time.Second, Resigned: true, At: 1_800_000_000, Floor: 1 << 52, LostBelow: 1 << 51, Boot: "b", Uptime: time.Hour, Store: storage.Identity{Cluster: "c", Directory: "d"}}
@@ -35,7 +35,7 @@ func swapGuards(t *testing.T, s store.Store) {
 	second, outcome, err := s.Swap(t.Context(), first, storage.Record{Term: 1, Leader: "m1", Beat: 1})
 	wantOutcome(t, "renewal", storage.Done, outcome, err)
 	if second <= first {
-		t.Errorf("version %d follows on %d", second, first)
+		t.Errorf("version %d after %d", second, first)
 	}
 	for name, stale := range map[string]storage.Version{"none": 0, "an old one": first, "one to come": second + 1} {
 		_, outcome, err = s.Swap(t.Context(), stale, storage.Record{Term: 2, Leader: "m2"})
@@ -46,14 +46,14 @@ func swapGuards(t *testing.T, s store.Store) {
 	third, outcome, err := s.Swap(t.Context(), second, storage.Record{Term: 2, Leader: "m2"})
 	wantOutcome(t, "takeover", storage.Done, outcome, err)
 	if third <= second {
-		t.Errorf("version %d follows on %d", third, second)
+		t.Errorf("version %d after %d", third, second)
 	}
 	_, outcome, err = s.Swap(t.Context(), third, storage.Record{Term: 1, Leader: "m1"})
 	if outcome != storage.Conflict || leasehold.KindOf(err) != leasehold.ErrStale {
-		t.Errorf("going back to an older term: %v, %v", outcome, err)
+		t.Errorf("swap with an older term: %v, %v", outcome, err)
 	}
 	if got, err := s.Record(t.Context(), true); err != nil || got.Leader != "m2" || got.Version != third {
-		t.Errorf("in the end the record is %+v (%v)", got, err)
+		t.Errorf("final record: %+v (%v)", got, err)
 	}
 }
 
@@ -80,17 +80,17 @@ func oneSwapperWins(t *testing.T, s store.Store) {
 		}
 		all.Wait()
 		if len(winners) != 1 {
-			t.Fatalf("%d swaps of one version have won: %+v", len(winners), winners)
+			t.Fatalf("%d swaps of one version succeeded: %+v", len(winners), winners)
 		}
 		got, err := s.Record(t.Context(), true)
 		if diff := cmp.Diff(winners[0], got); err != nil || diff != "" {
-			t.Fatalf("the record is not the winner's: %v (-want +got):\n%s", err, diff)
+			t.Fatalf("record: %v (-want +got):\n%s", err, diff)
 		}
 		version = got.Version
 	}
 }
 
-// watchHints: a watch may miss records, but not all of them for ever.
+// watchHints: a watch may miss records, but not all.
 func watchHints(t *testing.T, s store.Store) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -106,14 +106,14 @@ func watchHints(t *testing.T, s store.Store) {
 		})
 	})
 	written := map[storage.Version]uint64{}
-	for beat, seen := uint64(1), false; !seen; beat++ { // the watch begins when it pleases
+	for beat, seen := uint64(1), false; !seen; beat++ { // until the watch has started
 		v, outcome, err := s.Swap(ctx, version, storage.Record{Term: 1, Leader: "m1", Beat: beat})
 		wantOutcome(t, "renewal", storage.Done, outcome, err)
 		version, written[v] = v, beat
 		select {
 		case r := <-hints:
 			if seen = true; written[r.Version] != r.Beat || r.Leader != "m1" {
-				t.Errorf("a hint of %+v, which was never written", r)
+				t.Errorf("a hint of %+v, which was not written", r)
 			}
 		case <-time.After(20 * time.Millisecond):
 		}

@@ -30,7 +30,7 @@ func snapshotOfAnOldTerm(t *testing.T, s store.Store) {
 		snap.Term = term
 		save(t, s, snap)
 		if got := loadedSnapshot(t, s); got != 0 {
-			t.Fatalf("a snapshot of term %d is taken in term 2", term)
+			t.Fatalf("a snapshot of term %d is saved in term 2", term)
 		}
 	}
 	save(t, s, p.snapshot())
@@ -59,9 +59,9 @@ func snapshotThatIsOlder(t *testing.T, s store.Store) {
 
 func snapshotAheadOfLog(t *testing.T, s store.Store) {
 	p := leadingPen(t, s, 1)
-	p.next(10) // never appended
+	p.next(10) // not appended
 	if err := s.SaveSnapshot(t.Context(), p.snapshot()); leasehold.KindOf(err) != leasehold.ErrInvalid {
-		t.Errorf("a snapshot of what is not in the log: %v", err)
+		t.Errorf("a snapshot beyond the log: %v", err)
 	}
 	checkLoad(t, s, newPen(t, 1))
 }
@@ -99,8 +99,7 @@ func history(t *testing.T, s store.Store) {
 	}
 }
 
-// readersSeeOneInstant: while a leader appends and takes snapshots, every load
-// can be replayed and none goes back.
+// readersSeeOneInstant: during appends and snapshots every load can be replayed, and loads are monotonic.
 func readersSeeOneInstant(t *testing.T, s store.Store) {
 	lead(t, s, 1)
 	var readers sync.WaitGroup

@@ -1,5 +1,4 @@
-// Package storetest is the suite that every store passes: what a manager group
-// relies on, and nothing about how a store does it.
+// Package storetest is the test suite of all stores: the guarantees that a manager group depends on.
 package storetest
 
 import (
@@ -35,7 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"SnapshotAheadOfLog", snapshotAheadOfLog},
 		{"History", history},
 		{"ReadersSeeOneInstant", readersSeeOneInstant},
-		{"NamesThatMakeNoSense", namesThatMakeNoSense},
+		{"NamesThatMakeNoSense", invalidNames},
 		{"EndedContext", endedContext},
 		{"Closed", closed},
 	} {
@@ -51,7 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// lead makes someone the leader of a term, whoever led before.
+// lead writes a leader record of a term.
 func lead(t testing.TB, s store.Store, term leasehold.Term) storage.Version {
 	t.Helper()
 	now, err := s.Record(t.Context(), true)

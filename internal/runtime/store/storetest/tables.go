@@ -14,8 +14,7 @@ import (
 
 const ns leasehold.Namespace = "presence"
 
-// A pen writes a history: it has the table, and turns wishes into changes that
-// follow on it.
+// A pen generates a history: it has the table and creates changes that apply to it.
 type pen struct {
 	t     testing.TB
 	ns    leasehold.Namespace
@@ -27,14 +26,14 @@ func newPen(t testing.TB, term leasehold.Term) *pen {
 	return &pen{t: t, ns: ns, term: term, table: table.New()}
 }
 
-// leadingPen returns the pen of the leader of a term.
+// leadingPen returns a pen of the leader of a term.
 func leadingPen(t testing.TB, s store.Store, term leasehold.Term) *pen {
 	t.Helper()
 	lead(t, s, term)
 	return newPen(t, term)
 }
 
-// batch makes each function's change in turn and returns them as one batch.
+// batch returns a batch with the change of each function.
 func (p *pen) batch(changes ...func(*table.Change)) *storage.Batch {
 	p.t.Helper()
 	b := &storage.Batch{Namespace: p.ns, Term: p.term, Prev: p.table.LSN()}
@@ -57,7 +56,7 @@ func (p *pen) pass(cell, cells int, to *table.Holder) func(*table.Change) {
 	}
 }
 
-// toggle grants the range of a cell if it is vacant, and vacates it if not.
+// toggle grants the range of a cell if it is vacant, otherwise it vacates it.
 func (p *pen) toggle(cell, cells int, to *table.Holder) func(*table.Change) {
 	return func(c *table.Change) {
 		c.Range = cellRange(cell, cells)
@@ -68,8 +67,8 @@ func (p *pen) toggle(cell, cells int, to *table.Holder) func(*table.Change) {
 	}
 }
 
-// next is a batch of n changes, in cells that follow one another. Every third
-// cell moves from owner to owner; the others are granted and vacated in turn.
+// next returns a batch of n changes of consecutive cells. Every third cell moves between owners; the others are granted and vacated in
+// turn.
 func (p *pen) next(n int) *storage.Batch {
 	p.t.Helper()
 	const cells = 64
@@ -88,7 +87,7 @@ func (p *pen) next(n int) *storage.Batch {
 	return p.batch(changes...)
 }
 
-// replacement is a batch that puts the table, far above, in the place of the log.
+// replacement returns a batch that replaces the log with the table at a much higher LSN.
 func (p *pen) replacement() *storage.Batch {
 	n := uint64(p.table.LSN()) + 1<<40
 	b := &storage.Batch{Namespace: p.ns, Term: p.term, Prev: p.table.LSN()}
@@ -117,7 +116,7 @@ func holder(i int) *table.Holder {
 	}
 }
 
-// contents is all that a table says, in a form that can be compared.
+// contents returns the content of a table in a comparable form.
 func contents(t *table.Table) any {
 	return struct {
 		LSN    leasehold.LSN
