@@ -68,6 +68,18 @@ func forward[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
 	return answer, true, explain(m, conn, err)
 }
 
+// forwardDiskless is forward for requests that any manager serves from the store: it forwards only in a diskless
+// group.
+func forwardDiskless[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
+	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (*Resp, error),
+) (*Resp, bool, error) {
+	if m.group != nil {
+		return forward(ctx, m, r, call)
+	}
+	err := wire.CheckVersion(r.GetVersion())
+	return nil, err != nil, wire.FromError(err)
+}
+
 // forwardStream is forward for server-streaming calls.
 func forwardStream[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
 	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error),
@@ -102,6 +114,6 @@ func explain(m *Manager, conn *grpc.ClientConn, err error) error {
 	if leasehold.KindOf(ours) != leasehold.ErrUnavailable || len(status.Convert(err).Details()) > 0 {
 		return err
 	}
-	return wire.FromError(leasehold.Errorf("ask the leader", leasehold.ErrUnavailable, conn.Target()[len("passthrough:///"):],
+	return wire.FromError(leasehold.Errorf("forward to the leader", leasehold.ErrUnavailable, conn.Target()[len("passthrough:///"):],
 		"%s is a standby, and the leader does not reply: %w", m.cfg.Advertise, ours))
 }

@@ -13,13 +13,8 @@ import (
 // ListChanges returns the changes of a namespace, newest first. Any manager reads them from the
 // store; in a diskless group the request is forwarded to the leader.
 func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChangesRequest) (*leaseholdv1.ListChangesResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
-	if s.m.group != nil {
-		if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListChanges); done {
-			return answer, err
-		}
+	if answer, done, err := forwardDiskless(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListChanges); done {
+		return answer, err
 	}
 	ns := leasehold.Namespace(r.GetNamespace())
 	if err := s.exists(ctx, ns); err != nil {
