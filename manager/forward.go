@@ -16,10 +16,10 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// elsewhere checks the version of a request, and returns a connection to the leader if that is
-// another manager, nil if the request is answered here. A forwarded request is not forwarded
-// again: two managers that take each other for the leader would do so without end.
-func (m *Manager) elsewhere(ctx context.Context, r versioned) (*grpc.ClientConn, error) {
+// connToLeader checks the version of a request, and returns a connection to the leader if that is
+// another manager, nil if the request is served here. A forwarded request is not forwarded
+// again: two managers that each consider the other the leader would loop.
+func (m *Manager) connToLeader(ctx context.Context, r versioned) (*grpc.ClientConn, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ type versioned interface{ GetVersion() uint32 }
 func forward[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
 	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (*Resp, error),
 ) (*Resp, bool, error) {
-	conn, err := m.elsewhere(ctx, r)
+	conn, err := m.connToLeader(ctx, r)
 	if conn == nil || err != nil {
 		return nil, err != nil, wire.FromError(err)
 	}
@@ -85,7 +85,7 @@ func forwardStream[Req versioned, Resp any](ctx context.Context, m *Manager, r R
 	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error),
 	send func(*Resp) error,
 ) (bool, error) {
-	conn, err := m.elsewhere(ctx, r)
+	conn, err := m.connToLeader(ctx, r)
 	if conn == nil || err != nil {
 		return err != nil, wire.FromError(err)
 	}

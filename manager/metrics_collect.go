@@ -47,7 +47,7 @@ func newGauges(f *scrape.Family) gauges {
 // collectTimeout bounds the wait for the machine, after which a scrape omits the machine's gauges.
 const collectTimeout = 2 * time.Second
 
-// Collect is for [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
