@@ -30,7 +30,7 @@ func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHisto
 	if err := s.exists(ctx, ns); err != nil {
 		return nil, wire.FromError(err)
 	}
-	most := limitOr(r.GetMost(), maxHistory)
+	most := pageLimit(r.GetMost(), maxHistory)
 	answer := &leaseholdv1.ListHistoryResponse{}
 	held, begun, err := s.present(ctx, r)
 	if err != nil {
