@@ -46,8 +46,8 @@ func (m *Manager) readyz(w http.ResponseWriter, _ *http.Request) {
 	_, leader := m.leadership.readiness()
 	answer := "ok, led by " + string(leader)
 	if m.group != nil {
-		if mute := m.group.NonVoters(); len(mute) > 0 {
-			answer += "; " + memcatalog.Describe(mute)
+		if nonVoters := m.group.NonVoters(); len(nonVoters) > 0 {
+			answer += "; " + memcatalog.Describe(nonVoters)
 		}
 	}
 	answerPlain(w, answer)
