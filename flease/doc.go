@@ -93,13 +93,13 @@
 // give way. If all start at once, a member waits if it sees at least as many strangers as
 // members of its own group, including itself, unless one of its group takes part.
 //
-// Two groups that exchange packets cannot both have a majority. Of two strangers that take
-// part, one started later, and for some seconds before that the other replied to each of its
-// greetings. If a reply had stated that its sender takes part, the later one would have waited.
-// So both started to take part at the same moment, and so did all members of both groups, each
-// seeing more members of its own group than of the other. That cannot be true of both. So a
-// change of members one by one is safe: the new ones wait until the last of the old ones has
-// stopped.
+// Two groups that exchange packets cannot both have a majority. Suppose that both do. Of two
+// strangers that take part, one started later, and for some seconds before that the other
+// replied to each of its greetings. If a reply had stated that its sender takes part, the later
+// one would have waited. So both started to take part at the same moment, and so did all
+// members of both groups, each seeing more members of its own group than of the other. That
+// cannot be true of both. So a change of members one by one is safe: the new ones wait until
+// the last of the old ones has stopped.
 //
 // Do not rely on this detection. It fails if packets between old and new members do not arrive:
 // after a network partition, a change of the key, or a reuse of addresses. And one old member

@@ -19,7 +19,7 @@ type entry struct {
 	claims []claim // the queue of waiting claims
 	gone   []claim // releases that wait for acks
 
-	// Room for what is rarely more than one: an entry and its lease are one object.
+	// Preallocated: an entry, its first claim and its first lease are one allocation.
 	room  [1]claim // of claims
 	first Lease
 }

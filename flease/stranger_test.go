@@ -16,8 +16,8 @@ import (
 // silence is how long a member does not take part after its start.
 const silence = 12 * time.Second
 
-// told sets the number of members in the configuration of nodes that start from now on.
-func (s *system) told(members int) {
+// configure sets the number of members in the configuration of nodes that start from now on.
+func (s *system) configure(members int) {
 	s.config.Members = nil
 	for i := range members {
 		s.config.Members = append(s.config.Members, Member{ID: ID(i + 1)})
@@ -59,7 +59,7 @@ func TestChangeOfMembersOneByOne(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		held := s.acquire(1, "r")
-		s.told(5)
+		s.configure(5)
 		s.start(4)
 		s.start(5)
 		s.kill(3)
@@ -111,7 +111,7 @@ func TestStrangerDoesNotStopMembers(t *testing.T) {
 	within(t, func(t *testing.T) {
 		s := newSystem(t, 3, nil)
 		right := s.config
-		s.told(5)
+		s.configure(5)
 		s.start(4)
 		s.start(5)
 		s.config.Lease += time.Second
@@ -144,11 +144,11 @@ func TestGroupsStartAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			within(t, func(t *testing.T) {
 				s := newSystem(t, 3, func(c *Config) { c.Members = nil })
-				s.told(5)
+				s.configure(5)
 				for _, id := range test.five {
 					s.start(id)
 				}
-				s.told(3)
+				s.configure(3)
 				for id := ID(1); id <= 3; id++ {
 					if s.nodes[id] == nil {
 						s.start(id)

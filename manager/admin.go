@@ -22,13 +22,8 @@ type adminService struct {
 // ListNamespaces returns all namespaces that the caller may see, with their
 // configuration.
 func (s *adminService) ListNamespaces(ctx context.Context, r *leaseholdv1.ListNamespacesRequest) (*leaseholdv1.ListNamespacesResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
-	if s.m.group != nil { // only the leader has the catalog
-		if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListNamespaces); done {
-			return answer, err
-		}
+	if answer, done, err := forwardDiskless(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListNamespaces); done {
+		return answer, err
 	}
 	catalog, err := s.m.tables.Catalog(ctx)
 	if err != nil {
@@ -56,13 +51,13 @@ func (s *adminService) led(ctx context.Context, ns string, f func(now mono.Insta
 		case led != nil && s.m.node.Leads(now):
 			f(now, led)
 		case !s.m.node.Leads(now) || catalog == nil:
-			failed = s.m.errNoLeader("ask")
+			failed = s.m.errNoLeader("query")
 		case catalog.Find(name) == nil:
 			failed = noSuchNamespace(name)
 		case s.m.node.Problem(name) != nil:
 			failed = s.m.node.Problem(name)
 		default:
-			failed = leasehold.Errorf("ask", leasehold.ErrUnavailable, ns, "%s; try again in a few seconds", s.m.notReadyReason(now, name))
+			failed = leasehold.Errorf("query", leasehold.ErrUnavailable, ns, "%s; try again in a few seconds", s.m.notReadyReason(now, name))
 		}
 	})
 	if err == nil {

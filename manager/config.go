@@ -4,7 +4,6 @@ import (
 	"cmp"
 	cryptorand "crypto/rand"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
-	"github.com/leasehold-dev/leasehold/internal/core/mono"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
@@ -271,5 +269,3 @@ func cryptoRand() *rand.Rand {
 	_, _ = cryptorand.Read(seed[:])        // never fails
 	return rand.New(rand.NewChaCha8(seed)) //nolint:gosec // ChaCha8, with a seed from crypto/rand
 }
-
-func (c *Config) drift() mono.Drift { return mono.Drift(math.Max(1, c.Drift)) }

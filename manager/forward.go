@@ -16,10 +16,10 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// elsewhere checks the version of a request, and returns a connection to the leader if that is
-// another manager, nil if the request is answered here. A forwarded request is not forwarded
-// again: two managers that take each other for the leader would do so without end.
-func (m *Manager) elsewhere(ctx context.Context, r versioned) (*grpc.ClientConn, error) {
+// connToLeader checks the version of a request, and returns a connection to the leader if that is
+// another manager, nil if the request is served here. A forwarded request is not forwarded
+// again: two managers that each consider the other the leader would loop.
+func (m *Manager) connToLeader(ctx context.Context, r versioned) (*grpc.ClientConn, error) {
 	if err := wire.CheckVersion(r.GetVersion()); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ type versioned interface{ GetVersion() uint32 }
 func forward[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
 	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (*Resp, error),
 ) (*Resp, bool, error) {
-	conn, err := m.elsewhere(ctx, r)
+	conn, err := m.connToLeader(ctx, r)
 	if conn == nil || err != nil {
 		return nil, err != nil, wire.FromError(err)
 	}
@@ -68,12 +68,24 @@ func forward[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
 	return answer, true, explain(m, conn, err)
 }
 
+// forwardDiskless is forward for requests that any manager serves from the store: it forwards only in a diskless
+// group.
+func forwardDiskless[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
+	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (*Resp, error),
+) (*Resp, bool, error) {
+	if m.group != nil {
+		return forward(ctx, m, r, call)
+	}
+	err := wire.CheckVersion(r.GetVersion())
+	return nil, err != nil, wire.FromError(err)
+}
+
 // forwardStream is forward for server-streaming calls.
 func forwardStream[Req versioned, Resp any](ctx context.Context, m *Manager, r Req,
 	call func(leaseholdv1.AdminServiceClient, context.Context, Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error),
 	send func(*Resp) error,
 ) (bool, error) {
-	conn, err := m.elsewhere(ctx, r)
+	conn, err := m.connToLeader(ctx, r)
 	if conn == nil || err != nil {
 		return err != nil, wire.FromError(err)
 	}
@@ -102,6 +114,6 @@ func explain(m *Manager, conn *grpc.ClientConn, err error) error {
 	if leasehold.KindOf(ours) != leasehold.ErrUnavailable || len(status.Convert(err).Details()) > 0 {
 		return err
 	}
-	return wire.FromError(leasehold.Errorf("ask the leader", leasehold.ErrUnavailable, conn.Target()[len("passthrough:///"):],
+	return wire.FromError(leasehold.Errorf("forward to the leader", leasehold.ErrUnavailable, conn.Target()[len("passthrough:///"):],
 		"%s is a standby, and the leader does not reply: %w", m.cfg.Advertise, ours))
 }

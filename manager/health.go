@@ -39,15 +39,15 @@ func (m *Manager) healthz(w http.ResponseWriter, r *http.Request) {
 // must also vote and have the catalog. Faults of the other managers are only reported: a load
 // balancer must not remove this manager because another is down.
 func (m *Manager) readyz(w http.ResponseWriter, _ *http.Request) {
-	if why := m.notServableReason(); why != "" {
+	if why := m.unavailableReason(); why != "" {
 		http.Error(w, why, http.StatusServiceUnavailable)
 		return
 	}
 	_, leader := m.leadership.readiness()
 	answer := "ok, led by " + string(leader)
 	if m.group != nil {
-		if mute := m.group.NonVoters(); len(mute) > 0 {
-			answer += "; " + memcatalog.Describe(mute)
+		if nonVoters := m.group.NonVoters(); len(nonVoters) > 0 {
+			answer += "; " + memcatalog.Describe(nonVoters)
 		}
 	}
 	answerPlain(w, answer)
@@ -56,7 +56,7 @@ func (m *Manager) readyz(w http.ResponseWriter, _ *http.Request) {
 // restartz succeeds if the remaining managers can elect a leader after any one is stopped: see
 // [memcatalog.Group.StopRisk].
 func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
-	why := m.notServableReason()
+	why := m.unavailableReason()
 	if why == "" {
 		why = m.group.StopRisk()
 	}
@@ -67,8 +67,8 @@ func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
 	answerPlain(w, "ok, one manager may be stopped")
 }
 
-// notServableReason returns why this manager cannot serve; "" if it can.
-func (m *Manager) notServableReason() string {
+// unavailableReason returns why this manager cannot serve; "" if it can.
+func (m *Manager) unavailableReason() string {
 	ready, leader := m.leadership.readiness()
 	switch {
 	case ready:

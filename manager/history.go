@@ -23,22 +23,14 @@ const (
 // ListHistory returns the changes of a key, newest first. Any manager reads them from the store;
 // in a diskless group the request is forwarded to the leader.
 func (s *adminService) ListHistory(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (*leaseholdv1.ListHistoryResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
-	if s.m.group != nil {
-		if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListHistory); done {
-			return answer, err
-		}
+	if answer, done, err := forwardDiskless(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListHistory); done {
+		return answer, err
 	}
 	ns := leasehold.Namespace(r.GetNamespace())
 	if err := s.exists(ctx, ns); err != nil {
 		return nil, wire.FromError(err)
 	}
-	most := min(int(r.GetMost()), maxHistory)
-	if most == 0 {
-		most = defaultHistory
-	}
+	most := pageLimit(r.GetMost(), maxHistory)
 	answer := &leaseholdv1.ListHistoryResponse{}
 	held, begun, err := s.present(ctx, r)
 	if err != nil {

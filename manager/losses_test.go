@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// joinSevered joins an owner whose connections can be cut for good: to the managers its process is dead.
+// joinSevered joins an owner and returns a function that cuts all its connections, like a crash of its process.
 func (c *cluster) joinSevered(name string) (o *owner.Owner, kill func()) {
 	var (
 		mu    sync.Mutex
@@ -74,9 +74,9 @@ func ranges(losses []leasehold.Loss) keyrange.Set {
 	return keyrange.NewSet(all...)
 }
 
-// TestDisklessLossesAreExact: if the leader of a diskless group and one of four owners die together, lookups report
-// the keys of that owner and no others: one that is connected, one that resumes from before, and one that stops
-// after each loss and resumes from there.
+// TestDisklessLossesAreExact: if the leader of a diskless group and one of four owners fail together, lookups report
+// the keys of that owner and no others: a connected lookup, one that resumes from an earlier LSN, and one that stops
+// after each loss and resumes.
 func TestDisklessLossesAreExact(t *testing.T) {
 	for _, policy := range []string{"balanced", "consistent"} {
 		t.Run(policy, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestDisklessLossesAreExact(t *testing.T) {
 					}
 					return complete(owners...)
 				})
-				time.Sleep(30 * time.Second) // the policy moves nothing any more
+				time.Sleep(30 * time.Second) // until the policy is stable
 				var lost []leasehold.Range
 				for _, lease := range e.Leases() {
 					lost = append(lost, lease.Range)
@@ -109,7 +109,7 @@ func TestDisklessLossesAreExact(t *testing.T) {
 					t.Helper()
 					got := ranges(losses)
 					if more, less := got.Subtract(want), want.Subtract(got); len(more)+len(less) > 0 {
-						t.Errorf("%s: %v is reported and was not lost, %v was lost and is not reported", who, more, less)
+						t.Errorf("%s: %v was reported but not lost, %v was lost but not reported", who, more, less)
 					}
 				}
 				check("connected", collectLosses(t, l, before, 25*time.Second))
@@ -135,8 +135,8 @@ func TestDisklessLossesAreExact(t *testing.T) {
 	}
 }
 
-// TestDisklessFailoverWithoutLoss: a failover of a diskless group that loses nothing reports nothing, not even to a
-// caller that resumes from before it in another process.
+// TestDisklessFailoverWithoutLoss: a failover of a diskless group without a loss reports none, not even to a lookup
+// in another process that resumes from an earlier LSN.
 func TestDisklessFailoverWithoutLoss(t *testing.T) {
 	withoutDisk(t, func(t *testing.T, c *cluster, leader string) {
 		c.create(leader, pool())
@@ -147,7 +147,7 @@ func TestDisklessFailoverWithoutLoss(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		connected := c.open()
 		before := connected.LSN()
-		for range 2 { // the second failover finds what the first has adopted
+		for range 2 { // the second failover adopts the adopted leases of the first
 			c.crash(leader)
 			c.peers.mend(leader)
 			c.start(leader)

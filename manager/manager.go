@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/runtime/broadcast"
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
@@ -99,7 +100,7 @@ func Start(cfg Config) (*Manager, error) {
 		process.Appointment = group.Appointment()
 	} else {
 		process.Election = byrecord.Config{
-			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: cfg.drift(),
+			Self: storage.ManagerID(cfg.Advertise), Session: session, TTL: cfg.TTL, Drift: mono.Drift(cfg.Drift),
 			Rand: cryptoRand(),
 		}
 		process.Election.Boot, _ = cfg.Boot()

@@ -25,9 +25,9 @@ type gauges struct {
 func newGauges(f *scrape.Family) gauges {
 	return gauges{
 		leader:    f.Gauge("leader", "1 if this manager leads, 0 if not."),
-		known:     f.Gauge("leader_known", "1 if this manager knows a live leader, itself or another, 0 if not."),
+		known:     f.Gauge("leader_known", "1 if this manager has a live leader, itself or another, 0 if not."),
 		ready:     f.Gauge("ready", "1 if this manager can serve, like /readyz, 0 if not."),
-		term:      f.Gauge("term", "The newest term that this manager knows of."),
+		term:      f.Gauge("term", "The newest term that this manager has seen."),
 		streams:   f.Gauge("streams", "Open streams: of owners, of lookups and standbys, and of watchers.", "kind"),
 		limits:    f.Gauge("limit_used_ratio", "Used part of a limited resource, 0 to 1: connections, and in the manager process open files and bytes of its store.", "kind"),
 		queue:     f.Gauge("queue_length", "Queued events of the machine."),
@@ -47,7 +47,7 @@ func newGauges(f *scrape.Family) gauges {
 // collectTimeout bounds the wait for the machine, after which a scrape omits the machine's gauges.
 const collectTimeout = 2 * time.Second
 
-// Collect is for [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
@@ -161,7 +161,7 @@ func (s *survey) report(g *gauges, gauge func(*prometheus.Desc, float64, ...stri
 	unowned := 0.0
 	for r, e := range s.table.All() {
 		if e.Vacant() {
-			unowned += (float64(r.Last()-r.Start) + 1) / (1 << 64)
+			unowned += shareOf(r)
 		}
 	}
 	gauge(g.unowned, unowned, name)

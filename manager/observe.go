@@ -13,19 +13,14 @@ import (
 // ListChanges returns the changes of a namespace, newest first. Any manager reads them from the
 // store; in a diskless group the request is forwarded to the leader.
 func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChangesRequest) (*leaseholdv1.ListChangesResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
-		return nil, wire.FromError(err)
-	}
-	if s.m.group != nil {
-		if answer, done, err := forward(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListChanges); done {
-			return answer, err
-		}
+	if answer, done, err := forwardDiskless(ctx, s.m, r, leaseholdv1.AdminServiceClient.ListChanges); done {
+		return answer, err
 	}
 	ns := leasehold.Namespace(r.GetNamespace())
 	if err := s.exists(ctx, ns); err != nil {
 		return nil, wire.FromError(err)
 	}
-	most := limitOr(r.GetMost(), historyPage)
+	most := pageLimit(r.GetMost(), historyPage)
 	past, err := s.m.tables.History(ctx, ns, leasehold.LSN(r.GetBefore()), most+1)
 	if err != nil {
 		return nil, wire.FromError(err)
@@ -48,9 +43,9 @@ func (s *adminService) ListChanges(ctx context.Context, r *leaseholdv1.ListChang
 	return answer, err
 }
 
-// limitOr returns the number of entries of a reply: the requested one up to a bound, or the
+// pageLimit returns the number of entries of a reply: the requested one up to a bound, or the
 // default if the request has none.
-func limitOr(asked uint32, bound int) int {
+func pageLimit(asked uint32, bound int) int {
 	if asked == 0 {
 		return defaultHistory
 	}
@@ -66,7 +61,7 @@ func (s *adminService) ListHotKeys(ctx context.Context, r *leaseholdv1.ListHotKe
 	}
 	answer := &leaseholdv1.ListHotKeysResponse{}
 	err := s.led(ctx, r.GetNamespace(), func(_ mono.Instant, led *machine.Machine) {
-		for _, k := range led.HotKeys(limitOr(r.GetMost(), maxHotKeys)) {
+		for _, k := range led.HotKeys(pageLimit(r.GetMost(), maxHotKeys)) {
 			answer.Keys = append(answer.Keys, &leaseholdv1.HotKey{Key: uint64(k.Key), Rate: k.Rate, Owner: string(k.Owner)})
 		}
 	})

@@ -99,7 +99,7 @@ func (s *adminService) execute(ctx context.Context, c *command) (*leaseholdv1.Pl
 		return answer, nil
 	case answer.GetShareLost() > 0 && !c.loseState:
 		return nil, wire.FromError(leasehold.Errorf("order", leasehold.ErrInvalid, c.namespace,
-			"the order would lose the state of %.2f %% of the keys, because their owners cannot move state: allow the loss if it is intended", 100*answer.GetShareLost()))
+			"the order would lose the state of %.2f %% of the keys, because the owners or the targets cannot move state: allow the loss if it is intended", 100*answer.GetShareLost()))
 	}
 	return answer, wire.FromError(s.order(ctx, leasehold.Namespace(c.namespace), term, c.order))
 }

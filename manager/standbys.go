@@ -129,7 +129,7 @@ func (m *Manager) reportOnce() {
 	ctx, cancel := context.WithTimeout(m.ctx, statusTimeout)
 	defer cancel()
 	r := &leaseholdv1.GetStatusRequest{Version: wire.Version}
-	conn, err := m.elsewhere(ctx, r)
+	conn, err := m.connToLeader(ctx, r)
 	if conn == nil || err != nil {
 		return
 	}

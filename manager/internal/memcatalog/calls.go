@@ -50,8 +50,8 @@ const opShare = "share the catalog"
 
 const callTimeout = time.Second
 
-// ask sends a request, after the one in flight. It replaces a queued one. The lock is held.
-func (c *replica) ask(p *peer, r *machine.Request) {
+// send sends a request, after the one in flight. It replaces a queued one. The lock is held.
+func (c *replica) send(p *peer, r *machine.Request) {
 	switch {
 	case c.closed:
 	case p.busy:
@@ -184,7 +184,7 @@ func (s *shareService) Share(_ context.Context, r *storagev1.ShareRequest) (*sto
 	if err != nil {
 		return nil, wire.FromError(err)
 	}
-	answer := s.g.replica.asked(from, request)
+	answer := s.g.replica.handleRequest(from, request)
 	failpoint.Here("memcatalog/asked-before-answer")
 	if answer == nil {
 		return nil, wire.FromError(leasehold.Errorf(opShare, leasehold.ErrInvalid, string(s.g.cfg.Self), "%s is not another manager of its group", from))

@@ -73,7 +73,7 @@ func (c *Config) validate() error {
 		return leasehold.Errorf(opJoin, leasehold.ErrInvalid, string(c.Self), format, args...)
 	}
 	if len(c.Peers) < MinPeers || len(c.Peers) > MaxPeers {
-		return bad("there are %d managers, want %d to %d: one that dies must leave a majority", len(c.Peers), MinPeers, MaxPeers)
+		return bad("there are %d managers, want %d to %d: a majority must survive the failure of one", len(c.Peers), MinPeers, MaxPeers)
 	}
 	c.Peers = slices.SortedFunc(slices.Values(c.Peers), func(a, b Peer) int { return strings.Compare(string(a.Manager), string(b.Manager)) })
 	names, ids := make(map[string]bool), make(map[flease.ID]storage.ManagerID)

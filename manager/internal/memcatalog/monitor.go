@@ -51,7 +51,7 @@ func (g *Group) checkVoters(logged map[storage.ManagerID]bool) {
 	if g.lease.Load() == nil || g.cfg.Clock.Now().Sub(since) < g.voteTimeout() {
 		return // a new leader may not have received a message of each manager
 	}
-	for _, v := range g.Voters() {
+	for _, v := range g.voters() {
 		switch lives := g.replica.calls(v.Manager).alive(); {
 		case v.Problem != "" && v.Problem != justStarted && lives && !logged[v.Manager]:
 			g.log.Error("a manager of the group is up and does not vote in elections: do not stop another", "peer", v.Manager, "why", v.Problem)

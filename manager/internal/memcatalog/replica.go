@@ -93,7 +93,7 @@ func (c *replica) step(e machine.Event) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case machine.Ask:
-			c.ask(c.peers[a.To], a.Request)
+			c.send(c.peers[a.To], a.Request)
 		case machine.Answer:
 			c.answer = a.Response
 		case machine.Loaded:
@@ -264,8 +264,8 @@ func (c *replica) waits() time.Duration {
 	return max(0, c.waitUntil.Sub(c.g.cfg.Clock.Now()))
 }
 
-// asked returns the reply to a leader's request, nil if the sender is not in the group.
-func (c *replica) asked(from storage.ManagerID, r *machine.Request) *machine.Response {
+// handleRequest returns the reply to a leader's request, nil if the sender is not in the group.
+func (c *replica) handleRequest(from storage.ManagerID, r *machine.Request) *machine.Response {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answer = nil

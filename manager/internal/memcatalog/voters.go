@@ -24,10 +24,10 @@ const (
 	sameFlagsHint = "start all managers with the same --peers, --ttl, --epsilon, --drift, --longest-lease and --peer-key-file"
 )
 
-// Voters returns the other managers, and whether their votes arrive. Each manager sends Flease
+// voters returns the other managers, and whether their votes arrive. Each manager sends Flease
 // messages to each other at least once per lease; so a manager that is silent for much longer has
 // no vote, even if it replies to calls.
-func (g *Group) Voters() []Voter {
+func (g *Group) voters() []Voter {
 	status := g.node.Status()
 	mismatched := make(map[flease.ID]bool)
 	for _, s := range status.Strangers {
@@ -77,7 +77,7 @@ func (g *Group) problem(m flease.MemberStatus, mismatched bool, calls calls) str
 
 // NonVoters returns the other managers that do not vote.
 func (g *Group) NonVoters() (out []Voter) {
-	for _, v := range g.Voters() {
+	for _, v := range g.voters() {
 		if v.Problem != "" {
 			out = append(out, v)
 		}

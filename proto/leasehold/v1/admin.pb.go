@@ -22,18 +22,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// An OwnerState says what the leader makes of a session.
+// An OwnerState is the state of a session at the leader.
 type OwnerState int32
 
 const (
 	OwnerState_OWNER_STATE_UNSPECIFIED OwnerState = 0
-	// It takes part.
+	// The session is a member and may hold leases.
 	OwnerState_OWNER_STATE_MEMBER OwnerState = 1
-	// It has spoken, but has not shown yet that it hears.
+	// The leader has received a request, but no acknowledgement of its reply.
 	OwnerState_OWNER_STATE_GREETED OwnerState = 2
-	// Another session has its name: it waits.
+	// Another session has its name.
 	OwnerState_OWNER_STATE_WAITING OwnerState = 3
-	// It holds leases and has not spoken to this leader: it is waited for.
+	// It holds leases, and has not sent a request to this leader.
 	OwnerState_OWNER_STATE_SILENT OwnerState = 4
 )
 
@@ -129,36 +129,36 @@ func (x *GetStatusRequest) GetVersion() uint32 {
 type GetStatusResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	// The manager that leads; empty if none does.
+	// The leader; empty without one.
 	Leader string `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"`
 	Term   uint64 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
-	// The manager that was asked, and what it runs.
+	// The receiving manager, and its version.
 	Manager string `protobuf:"bytes,4,opt,name=manager,proto3" json:"manager,omitempty"`
 	Build   string `protobuf:"bytes,5,opt,name=build,proto3" json:"build,omitempty"`
-	// For how long the leader has led, in nanoseconds.
+	// The time since the leader took over, in nanoseconds.
 	LedFor     int64              `protobuf:"varint,6,opt,name=led_for,json=ledFor,proto3" json:"led_for,omitempty"`
 	Namespaces []*NamespaceStatus `protobuf:"bytes,7,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
-	// Where the table is kept, in words: "etcd, embedded, 3 members".
+	// A description of the store: "etcd, embedded, 3 members".
 	Store string `protobuf:"bytes,8,opt,name=store,proto3" json:"store,omitempty"`
-	// Why this is not the whole truth, in words: there is no leader, or it does not
-	// answer. The namespaces are then not known.
+	// Why the status is incomplete, as a sentence: there is no leader, or it does not
+	// reply. The namespaces are then unknown.
 	Problem string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
-	// What is wrong with the group although it serves, one sentence each: a manager
-	// that does not vote on who leads.
+	// Faults of a group that serves, one sentence each: a manager that does not vote
+	// in elections.
 	Warnings []string `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// Who has led, the newest first; only the last 64. It is as the manager that was
-	// asked has seen it since it was started, and before that as the leader remembers.
+	// The changes of leadership, newest first, at most 64: those that the receiving
+	// manager has observed since its start, and before that those of the leader.
 	Leaderships []*Leadership `protobuf:"bytes,11,rep,name=leaderships,proto3" json:"leaderships,omitempty"`
-	// The clocks of the manager that was asked.
+	// The clocks of the receiving manager.
 	Clocks *Clocks `protobuf:"bytes,12,opt,name=clocks,proto3" json:"clocks,omitempty"`
-	// What the manager that was asked has only so much of.
+	// The use of limited resources of the receiving manager.
 	Usages []*Usage `protobuf:"bytes,13,rep,name=usages,proto3" json:"usages,omitempty"`
-	// Where the manager that was asked answers by HTTP; empty if nowhere. Without a
-	// host, that is where it was asked.
+	// The HTTP address of the receiving manager; empty without one. Without a host, the
+	// host is the one of this call.
 	Http string `protobuf:"bytes,14,opt,name=http,proto3" json:"http,omitempty"`
-	// The leader, and the managers that stand by, as far as the leader has heard of
-	// them in the last ten minutes; without a leader only the manager that was asked.
-	// In a group without a store, all that it was configured with. At most 64.
+	// The leader, and the standbys that have sent a request to the leader in the last
+	// ten minutes; without a leader only the receiving manager. In a diskless group,
+	// all configured managers. At most 64.
 	Managers      []*ManagerStatus `protobuf:"bytes,15,rep,name=managers,proto3" json:"managers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -304,12 +304,11 @@ type ManagerStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Addr  string                 `protobuf:"bytes,1,opt,name=addr,proto3" json:"addr,omitempty"`
 	Leads bool                   `protobuf:"varint,2,opt,name=leads,proto3" json:"leads,omitempty"`
-	// Whoever answers has heard from it, so long ago, in nanoseconds. A manager that
-	// stands by speaks to the leader every five seconds.
+	// The replying manager has received a request from it, and when: the age in
+	// nanoseconds. A standby sends a request to the leader every five seconds.
 	Heard    bool  `protobuf:"varint,3,opt,name=heard,proto3" json:"heard,omitempty"`
 	HeardAgo int64 `protobuf:"varint,4,opt,name=heard_ago,json=heardAgo,proto3" json:"heard_ago,omitempty"`
-	// As it has said: what it runs, and where it answers by HTTP, as in
-	// GetStatusResponse. Empty if that is not known.
+	// Its version and HTTP address, as in GetStatusResponse. Empty if unknown.
 	Build         string `protobuf:"bytes,5,opt,name=build,proto3" json:"build,omitempty"`
 	Http          string `protobuf:"bytes,6,opt,name=http,proto3" json:"http,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -388,17 +387,17 @@ func (x *ManagerStatus) GetHttp() string {
 	return ""
 }
 
-// Clocks are two clocks that a manager has read at once while it answered, and what is
-// asked of them.
+// Clocks are two clocks that a manager has read at the same time for its reply, and the
+// assumptions about them.
 type Clocks struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Wall  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=wall,proto3" json:"wall,omitempty"`
-	// In nanoseconds, from an origin that stays the same while its process lives.
+	// In nanoseconds, from an origin that is fixed for the process.
 	Monotonic int64 `protobuf:"varint,2,opt,name=monotonic,proto3" json:"monotonic,omitempty"`
-	// By how much faster one manager's monotonic clock may run than another's.
+	// The bound on the ratio of the rates of two managers' monotonic clocks.
 	Drift float64 `protobuf:"fixed64,3,opt,name=drift,proto3" json:"drift,omitempty"`
-	// By how much the wall clocks of managers may differ, in nanoseconds, before they
-	// cannot agree on a leader; 0 if nothing depends on them.
+	// The bound on the difference of the managers' wall clocks, in nanoseconds, above
+	// which they may fail to elect a leader; 0 if elections do not depend on them.
 	Epsilon       int64 `protobuf:"varint,4,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -462,7 +461,7 @@ func (x *Clocks) GetEpsilon() int64 {
 	return 0
 }
 
-// A Usage is how much there is of something that a manager has only so much of.
+// A Usage is the use of a limited resource.
 type Usage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "owners connected", "lookups connected", "open files" or "bytes of the store";
@@ -525,12 +524,12 @@ func (x *Usage) GetMost() uint64 {
 	return 0
 }
 
-// A Leadership is that a manager leads from some time on, or that nobody does.
+// A Leadership is a change of the leader.
 type Leadership struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On the wall clock of the manager that has seen it.
+	// On the wall clock of the manager that has observed it.
 	At *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
-	// Empty: nobody leads.
+	// Empty: no leader.
 	Leader        string `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"`
 	Term          uint64 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -588,26 +587,26 @@ func (x *Leadership) GetTerm() uint64 {
 	return 0
 }
 
-// A NamespaceStatus is how a namespace fares, as its leader sees it.
+// A NamespaceStatus is the leader's status of a namespace.
 type NamespaceStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The table is loaded and served. If not, problem says why. If it is, problem
-	// says what is wrong all the same: the policy fails.
+	// The table is loaded and served. If not, problem is the reason. If it is, problem
+	// is another fault, such as a failing policy.
 	Ready            bool   `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
 	Problem          string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
 	Lsn              uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
 	NewestGeneration uint64 `protobuf:"varint,5,opt,name=newest_generation,json=newestGeneration,proto3" json:"newest_generation,omitempty"`
 	Owners           uint32 `protobuf:"varint,6,opt,name=owners,proto3" json:"owners,omitempty"`
 	Ranges           uint32 `protobuf:"varint,7,opt,name=ranges,proto3" json:"ranges,omitempty"`
-	// Ranges that nobody holds.
+	// Ranges without an owner.
 	Vacant uint32 `protobuf:"varint,8,opt,name=vacant,proto3" json:"vacant,omitempty"`
-	// Lookups connected to the manager that was asked.
+	// Lookups connected to the receiving manager.
 	Lookups uint32 `protobuf:"varint,9,opt,name=lookups,proto3" json:"lookups,omitempty"`
-	// Moves of state under way.
+	// Moves of state in progress.
 	Moves uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`
-	// Why the policy, which goes by loads, moves nothing for the sake of balance, in
-	// words. Empty if it does, or if it never does.
+	// Why a policy that uses loads does not rebalance, as a sentence. Empty if it does,
+	// or if the policy does not use loads.
 	Lull          string `protobuf:"bytes,11,opt,name=lull,proto3" json:"lull,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -720,7 +719,7 @@ func (x *NamespaceStatus) GetLull() string {
 	return ""
 }
 
-// A NamespaceConfig is how a namespace is configured. Zero means the default.
+// A NamespaceConfig is the configuration of a namespace. Zero means the default.
 type NamespaceConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -730,22 +729,22 @@ type NamespaceConfig struct {
 	Policy string `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
 	// Of consistent and adaptive: virtual nodes per owner of weight 1; default 64.
 	VirtualNodes uint32 `protobuf:"varint,4,opt,name=virtual_nodes,json=virtualNodes,proto3" json:"virtual_nodes,omitempty"`
-	// For the static policy: sorted by start, from 0 on.
+	// For the static policy: sorted by start; the first is 0.
 	Static []*StaticSlot `protobuf:"bytes,5,rep,name=static,proto3" json:"static,omitempty"`
-	// How many owners may be connected; default 4096.
+	// The maximum number of connected owners; default 4096.
 	MaxOwners uint32 `protobuf:"varint,6,opt,name=max_owners,json=maxOwners,proto3" json:"max_owners,omitempty"`
-	// The share of all keys that may change their owner in a minute for the sake of
-	// balance, up to 1; default 0.09.
+	// The share of all keys that rebalancing may move per minute, up to 1; default
+	// 0.09.
 	Churn float64 `protobuf:"fixed64,7,opt,name=churn,proto3" json:"churn,omitempty"`
-	// How often the policy looks at the loads, in nanoseconds; default 10 s.
+	// The interval at which the policy evaluates loads, in nanoseconds; default 10 s.
 	Rebalance int64 `protobuf:"varint,8,opt,name=rebalance,proto3" json:"rebalance,omitempty"`
-	// How many ranges an owner sends, and takes in, at a time, up to 64; default 4.
+	// How many ranges an owner sends, and receives, concurrently, up to 64; default 4.
 	Moves uint32 `protobuf:"varint,9,opt,name=moves,proto3" json:"moves,omitempty"`
-	// How long a move may make no progress, in nanoseconds; default 1 minute.
+	// The timeout of a move without progress, in nanoseconds; default 1 minute.
 	MoveTimeout int64 `protobuf:"varint,10,opt,name=move_timeout,json=moveTimeout,proto3" json:"move_timeout,omitempty"`
-	// Generations are newer than this one: the namespace takes the place of one that
-	// was lost with its managers, and tokens of that one must not be valid again. An
-	// update never makes it smaller. Below 2^62; default 0.
+	// All generations are above this one: the namespace replaces one that was lost with
+	// its managers, whose fencing tokens must not become valid again. An update cannot
+	// lower it. Below 2^62; default 0.
 	AfterGeneration uint64 `protobuf:"varint,11,opt,name=after_generation,json=afterGeneration,proto3" json:"after_generation,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -858,8 +857,8 @@ func (x *NamespaceConfig) GetAfterGeneration() uint64 {
 	return 0
 }
 
-// A StaticSlot gives the keys from start on to an owner, or to nobody if it has
-// no name.
+// A StaticSlot assigns the keys from start on to an owner, or to none if the name is
+// empty.
 type StaticSlot struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Start         uint64                 `protobuf:"fixed64,1,opt,name=start,proto3" json:"start,omitempty"`
@@ -1337,8 +1336,7 @@ type ListOwnersResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Owners []*OwnerStatus         `protobuf:"bytes,1,rep,name=owners,proto3" json:"owners,omitempty"`
 	Lsn    uint64                 `protobuf:"varint,2,opt,name=lsn,proto3" json:"lsn,omitempty"`
-	// The version that the leader speaks; 0 if that is 1. It knows nothing of moves
-	// then.
+	// The leader's protocol version; 0 for version 1, which has no moves.
 	Version       uint32 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1402,23 +1400,23 @@ type OwnerStatus struct {
 	Leases uint32                 `protobuf:"varint,3,opt,name=leases,proto3" json:"leases,omitempty"`
 	// The share of the key space that it holds, 0 to 1.
 	Share float64 `protobuf:"fixed64,4,opt,name=share,proto3" json:"share,omitempty"`
-	// For how long it may still be silent, in nanoseconds.
+	// The time until it expires unless it sends a request, in nanoseconds.
 	Patience int64 `protobuf:"varint,5,opt,name=patience,proto3" json:"patience,omitempty"`
-	// How much work per second it last reported.
+	// The last reported load per second.
 	Load float64 `protobuf:"fixed64,6,opt,name=load,proto3" json:"load,omitempty"`
-	// It wants to leave, and waits until its state is with others.
+	// It leaves, and waits until its state has moved.
 	Parting bool `protobuf:"varint,7,opt,name=parting,proto3" json:"parting,omitempty"`
-	// An operator wants it to hold nothing.
+	// An operator drains it.
 	Draining bool `protobuf:"varint,8,opt,name=draining,proto3" json:"draining,omitempty"`
-	// Moves under way to it and from it.
+	// Moves in progress to it and from it.
 	MovesIn  uint32 `protobuf:"varint,9,opt,name=moves_in,json=movesIn,proto3" json:"moves_in,omitempty"`
 	MovesOut uint32 `protobuf:"varint,10,opt,name=moves_out,json=movesOut,proto3" json:"moves_out,omitempty"`
-	// It can move state. If not, that is lost when its ranges go elsewhere.
+	// It can move state. If not, its state is lost when its ranges move.
 	MovesState bool `protobuf:"varint,11,opt,name=moves_state,json=movesState,proto3" json:"moves_state,omitempty"`
-	// Its leases have passed their deadline: it has not been heard for longer than a
-	// lease, and is kept in the table because no other owner could have its ranges, or
-	// has the time of a lease to return after an outage. If its process lives, it keeps
-	// its state and serves nothing until the leader has answered it.
+	// Its leases have passed their deadline: it was silent for longer than a lease, and
+	// stays in the table because no other owner could take its ranges, or because it
+	// has one lease to return after an outage. If its process runs, it keeps its state
+	// and rejects requests until the leader has replied.
 	Suspended     bool `protobuf:"varint,12,opt,name=suspended,proto3" json:"suspended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1538,20 +1536,20 @@ func (x *OwnerStatus) GetSuspended() bool {
 	return false
 }
 
-// A PlannedMove is a range that is to change its owner.
+// A PlannedMove is a planned change of a range's owner.
 type PlannedMove struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Start uint64                 `protobuf:"fixed64,1,opt,name=start,proto3" json:"start,omitempty"`
 	// 0 means the end of the key space.
 	Limit uint64 `protobuf:"fixed64,2,opt,name=limit,proto3" json:"limit,omitempty"`
 	From  string `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
-	// Empty: nobody is to have it.
+	// Empty: none.
 	To string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
-	// Its state goes with it. If not, that is lost.
+	// Its state moves with it. Otherwise the state is lost.
 	WithState bool `protobuf:"varint,5,opt,name=with_state,json=withState,proto3" json:"with_state,omitempty"`
-	// The share of the key space that it is, 0 to 1.
+	// Its share of the key space, 0 to 1.
 	Share float64 `protobuf:"fixed64,6,opt,name=share,proto3" json:"share,omitempty"`
-	// The work per second that it costs, as far as that is known.
+	// Its load per second, as far as it is known.
 	Load          float64 `protobuf:"fixed64,7,opt,name=load,proto3" json:"load,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1636,13 +1634,13 @@ func (x *PlannedMove) GetLoad() float64 {
 	return 0
 }
 
-// A Plan is what an order moves, together with what is under way already.
+// A Plan is the moves of an order, together with those in progress.
 type Plan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order of keys; only the first 4096.
 	Moves []*PlannedMove `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"`
-	// Of all of them: how many, and the share of the key space that changes its
-	// owner, and that loses its state.
+	// Of all moves: the number, the share of the key space that moves, and the share
+	// that loses its state.
 	Total         uint32  `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
 	Share         float64 `protobuf:"fixed64,3,opt,name=share,proto3" json:"share,omitempty"`
 	ShareLost     float64 `protobuf:"fixed64,4,opt,name=share_lost,json=shareLost,proto3" json:"share_lost,omitempty"`
@@ -1713,12 +1711,12 @@ type DrainOwnerRequest struct {
 	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Owner     string                 `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
-	// The owner takes part again. What has not moved yet stays.
+	// Cancels the drain. Keys that have not moved yet stay.
 	Cancel bool `protobuf:"varint,4,opt,name=cancel,proto3" json:"cancel,omitempty"`
-	// Nothing is done; the answer says what would be.
+	// Returns the plan without executing it.
 	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// State may be lost. Without it, an order that would lose some is refused with
-	// the kind Invalid.
+	// Permits the loss of state. Without it, an order that would lose some is rejected
+	// with the kind Invalid.
 	LoseState     bool `protobuf:"varint,6,opt,name=lose_state,json=loseState,proto3" json:"lose_state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1844,10 +1842,10 @@ type MoveRangeRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Who is to have it.
+	// The target.
 	Owner string `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
-	// The range is start to limit, of which 0 is the end of the key space; or, if
-	// by_key is set, the range of the table in which start is.
+	// The range from start to limit, where 0 is the end of the key space; or, with
+	// by_key, the range of the table that contains start.
 	Start         uint64 `protobuf:"fixed64,4,opt,name=start,proto3" json:"start,omitempty"`
 	Limit         uint64 `protobuf:"fixed64,5,opt,name=limit,proto3" json:"limit,omitempty"`
 	ByKey         bool   `protobuf:"varint,6,opt,name=by_key,json=byKey,proto3" json:"by_key,omitempty"`
@@ -1945,9 +1943,9 @@ func (x *MoveRangeRequest) GetLoseState() bool {
 
 type MoveRangeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of this range alone. It is empty if the owner has all of it.
+	// The plan for this range only. It is empty if the owner has all of it.
 	Plan *Plan `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
-	// The range: the one that was asked for, or that of the key.
+	// The range: the requested one, or that of the key.
 	Start         uint64 `protobuf:"fixed64,2,opt,name=start,proto3" json:"start,omitempty"`
 	Limit         uint64 `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2171,9 +2169,9 @@ func (x *ListMovesRequest) GetNamespace() string {
 
 type ListMovesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Those under way first, the oldest before the others; at most 4096.
+	// Those in progress first, from the oldest; at most 4096.
 	Moves []*MoveStatus `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"`
-	// How many there are.
+	// The numbers of all.
 	UnderWay      uint32 `protobuf:"varint,2,opt,name=under_way,json=underWay,proto3" json:"under_way,omitempty"`
 	Waiting       uint32 `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2231,28 +2229,28 @@ func (x *ListMovesResponse) GetWaiting() uint32 {
 	return 0
 }
 
-// A MoveStatus is a move of state, as the source has last reported it.
+// A MoveStatus is a move of state, as last reported by the source.
 type MoveStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Tells it from others. Empty while it waits, because its source or its target
-	// has enough to do.
+	// A unique ID. Empty while it is queued, because its source or target has the
+	// maximum number of moves.
 	Id    string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Start uint64 `protobuf:"fixed64,2,opt,name=start,proto3" json:"start,omitempty"`
 	// 0 means the end of the key space.
 	Limit uint64 `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	From  string `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
-	// The same as from if leases that lie side by side are made one.
+	// The same as from if adjacent leases are merged.
 	To string `protobuf:"bytes,5,opt,name=to,proto3" json:"to,omitempty"`
-	// Unspecified while it waits, or the source has not spoken of it yet.
+	// Unspecified while it is queued, or before the source's first report.
 	State MoveState `protobuf:"varint,6,opt,name=state,proto3,enum=leasehold.v1.MoveState" json:"state,omitempty"`
-	// What has been sent.
+	// The amount sent so far.
 	Records uint64 `protobuf:"varint,7,opt,name=records,proto3" json:"records,omitempty"`
 	Bytes   uint64 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	// For how long it has been under way, in nanoseconds.
+	// The time since its start, in nanoseconds.
 	Age int64 `protobuf:"varint,9,opt,name=age,proto3" json:"age,omitempty"`
-	// Without news from the source it fails after so long, in nanoseconds.
+	// The time until it fails without progress, in nanoseconds.
 	Patience int64 `protobuf:"varint,10,opt,name=patience,proto3" json:"patience,omitempty"`
-	// Why it is wanted.
+	// Why it was planned.
 	Reason        Reason `protobuf:"varint,11,opt,name=reason,proto3,enum=leasehold.v1.Reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2430,8 +2428,8 @@ type ListRangesResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Lsn    uint64                 `protobuf:"varint,1,opt,name=lsn,proto3" json:"lsn,omitempty"`
 	Ranges []*HeldRange           `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
-	// Where the table begins, if its leader had no store to read it from: of losses
-	// up to that it does not know. 0 if it knows all.
+	// The LSN at which the log begins, in a diskless group: losses before it are
+	// unknown. 0 if the log is complete.
 	Begun         uint64 `protobuf:"varint,3,opt,name=begun,proto3" json:"begun,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2488,14 +2486,14 @@ func (x *ListRangesResponse) GetBegun() uint64 {
 	return 0
 }
 
-// A HeldRange is one range of the table. Without an owner nobody holds it.
+// A HeldRange is one range of the table. Without an owner it is vacant.
 type HeldRange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Lease *Lease                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	Owner string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	Addr  string                 `protobuf:"bytes,3,opt,name=addr,proto3" json:"addr,omitempty"`
-	// The change at which state in the range was last lost; 0 if it never was. If the
-	// table does not begin at 0, it may be where it begins: then that is not known.
+	// The change at which state in the range was last lost; 0 if it never was. In a
+	// diskless group it may be the LSN at which the log begins: then it is unknown.
 	Lost          uint64 `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2685,7 +2683,7 @@ type ListHistoryRequest struct {
 	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Key       uint64                 `protobuf:"fixed64,3,opt,name=key,proto3" json:"key,omitempty"`
-	// At most as many entries; 0 for 100.
+	// The maximum number of entries; 0 for 100.
 	Most          uint32 `protobuf:"varint,4,opt,name=most,proto3" json:"most,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2752,14 +2750,14 @@ func (x *ListHistoryRequest) GetMost() uint32 {
 type ListHistoryResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Entries []*HistoryEntry        `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	// The store has forgotten what was before the last entry.
+	// The changes before the last entry are deleted.
 	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// There are more entries than were asked for.
+	// There are more entries than requested.
 	More bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
-	// Who has held the key since before all that is remembered, if there are no
-	// entries and somebody has.
+	// The owner of the key since before the log begins, if there is one and there are
+	// no entries.
 	Before *HeldRange `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"`
-	// As in ListRangesResponse: earlier changes are forgotten because there is no store.
+	// As in ListRangesResponse: a diskless group has no earlier changes.
 	Begun         uint64 `protobuf:"varint,5,opt,name=begun,proto3" json:"begun,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2838,12 +2836,12 @@ type HistoryEntry struct {
 	At    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
 	Kind  ChangeKind             `protobuf:"varint,3,opt,name=kind,proto3,enum=leasehold.v1.ChangeKind" json:"kind,omitempty"`
 	Lease *Lease                 `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
-	// Who has it then; of a change that vacates it, who had it.
+	// The new holder; of a change that vacates the range, the former one.
 	Holder *Holder `protobuf:"bytes,5,opt,name=holder,proto3" json:"holder,omitempty"`
 	Cause  Cause   `protobuf:"varint,6,opt,name=cause,proto3,enum=leasehold.v1.Cause" json:"cause,omitempty"`
-	// Of a change that moves it, who had it before.
+	// Of a move, the former holder.
 	From *Holder `protobuf:"bytes,7,opt,name=from,proto3" json:"from,omitempty"`
-	// Why the holder has it, unless the change vacates it.
+	// Why the holder got it, unless the change vacates it.
 	Reason        Reason `protobuf:"varint,8,opt,name=reason,proto3,enum=leasehold.v1.Reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2941,7 +2939,7 @@ type ListChangesRequest struct {
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Only changes before this one; 0: from the newest on.
 	Before uint64 `protobuf:"varint,3,opt,name=before,proto3" json:"before,omitempty"`
-	// At most as many, up to 4096; 0 for 100.
+	// The maximum number, up to 4096; 0 for 100.
 	Most          uint32 `protobuf:"varint,4,opt,name=most,proto3" json:"most,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3008,11 +3006,11 @@ func (x *ListChangesRequest) GetMost() uint32 {
 type ListChangesResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Changes []*HistoryEntry        `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
-	// There are earlier ones that are remembered.
+	// There are earlier ones.
 	More bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
-	// There were earlier ones, and they are forgotten.
+	// Earlier ones are deleted.
 	Truncated bool `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// As in ListRangesResponse: earlier changes are forgotten because there is no store.
+	// As in ListRangesResponse: a diskless group has no earlier changes.
 	Begun         uint64 `protobuf:"varint,4,opt,name=begun,proto3" json:"begun,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3080,7 +3078,7 @@ type ListHotKeysRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Version   uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// At most as many, up to 1024; 0 for 100.
+	// The maximum number, up to 1024; 0 for 100.
 	Most          uint32 `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3182,11 +3180,11 @@ func (x *ListHotKeysResponse) GetKeys() []*HotKey {
 	return nil
 }
 
-// A HotKey is a key that costs its owner much.
+// A HotKey is a key with much load.
 type HotKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   uint64                 `protobuf:"fixed64,1,opt,name=key,proto3" json:"key,omitempty"`
-	// The work per second that it costs, as its owner last said.
+	// Its load per second, as last reported by its owner.
 	Rate          float64 `protobuf:"fixed64,2,opt,name=rate,proto3" json:"rate,omitempty"`
 	Owner         string  `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3298,9 +3296,9 @@ func (x *ListLookupsRequest) GetNamespace() string {
 
 type ListLookupsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The longest connected first; at most 1024.
+	// In the order of connection; at most 1024.
 	Lookups []*LookupStatus `protobuf:"bytes,1,rep,name=lookups,proto3" json:"lookups,omitempty"`
-	// How many there are. Standbys that follow the leader count as such.
+	// The number of all, including standbys that follow the leader.
 	Total         uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3350,16 +3348,16 @@ func (x *ListLookupsResponse) GetTotal() uint32 {
 	return 0
 }
 
-// A LookupStatus is a lookup as the manager sees it to which it is connected.
+// A LookupStatus is the status of a lookup at its manager.
 type LookupStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it is connected from.
+	// Its remote address.
 	Addr string `protobuf:"bytes,1,opt,name=addr,proto3" json:"addr,omitempty"`
-	// For how long it has been connected, in nanoseconds.
+	// The age of the connection, in nanoseconds.
 	ConnectedFor int64 `protobuf:"varint,2,opt,name=connected_for,json=connectedFor,proto3" json:"connected_for,omitempty"`
-	// How long ago it last asked, in nanoseconds. It asks every few seconds.
+	// The time since its last request, in nanoseconds. It sends one every few seconds.
 	Heard int64 `protobuf:"varint,3,opt,name=heard,proto3" json:"heard,omitempty"`
-	// The last change that it had when it asked, and how many it lacked.
+	// The last change that it had at that request, and the number that it lacked.
 	Lsn           uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
 	Behind        uint64 `protobuf:"varint,5,opt,name=behind,proto3" json:"behind,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3595,12 +3593,12 @@ type WatchResponse_Change struct {
 }
 
 type WatchResponse_Note struct {
-	// Something else worth knowing: an owner joined, a name is fought over.
+	// Another event: an owner joined, two processes use one name.
 	Note *Note `protobuf:"bytes,5,opt,name=note,proto3,oneof"`
 }
 
 type WatchResponse_Leader struct {
-	// Who leads has changed.
+	// The leader has changed.
 	Leader *NotLeader `protobuf:"bytes,6,opt,name=leader,proto3,oneof"`
 }
 
@@ -3610,7 +3608,7 @@ func (*WatchResponse_Note) isWatchResponse_Event() {}
 
 func (*WatchResponse_Leader) isWatchResponse_Event() {}
 
-// A Note is a sentence for people, with what it is about.
+// A Note is an event as a sentence, with its subject.
 type Note struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	What          string                 `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"`
@@ -3765,9 +3763,9 @@ type Member struct {
 	Id       uint64                 `protobuf:"fixed64,1,opt,name=id,proto3" json:"id,omitempty"`
 	Name     string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	PeerUrls []string               `protobuf:"bytes,3,rep,name=peer_urls,json=peerUrls,proto3" json:"peer_urls,omitempty"`
-	// It has joined but not yet caught up; it does not vote.
+	// It has not caught up with the log yet, and does not vote.
 	Learner bool `protobuf:"varint,4,opt,name=learner,proto3" json:"learner,omitempty"`
-	// It has answered just now.
+	// It has replied just now.
 	Healthy       bool `protobuf:"varint,5,opt,name=healthy,proto3" json:"healthy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3901,9 +3899,9 @@ func (x *AddMemberRequest) GetPeerUrl() string {
 type AddMemberResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Member *Member                `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
-	// What the new member starts with: all members, itself included.
+	// The settings of the new member: all members, itself included.
 	Members []*Member `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
-	// Names the group.
+	// The ID of the group.
 	Cluster       string `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -45,62 +45,60 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdminService is for people and their tools. Any manager answers: what only the
-// leader can do or know is forwarded to it. A failed call carries an Error in
-// the details of its status.
+// AdminService serves operators and tools. Any manager accepts calls, and forwards
+// those that only the leader can serve. A failed call has an Error in the details
+// of its status.
 type AdminServiceClient interface {
-	// GetStatus says who leads and how each namespace fares.
+	// GetStatus returns the leader, and the status of each namespace.
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
 	// ListNamespaces returns all namespaces with their configuration.
 	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
-	// CreateNamespace fails with the kind Exists if there is one with the name.
-	// Fields left at zero get their defaults. A name that was used before goes on
-	// with the generations where they ended.
+	// CreateNamespace fails with the kind Exists if the namespace exists.
+	// Fields left at zero get their defaults. If the name was used before,
+	// generations continue above the earlier ones.
 	CreateNamespace(ctx context.Context, in *CreateNamespaceRequest, opts ...grpc.CallOption) (*CreateNamespaceResponse, error)
-	// UpdateNamespace replaces the configuration. Leases that are held keep what
-	// they were promised.
+	// UpdateNamespace replaces the configuration. Held leases keep their promised
+	// duration.
 	UpdateNamespace(ctx context.Context, in *UpdateNamespaceRequest, opts ...grpc.CallOption) (*UpdateNamespaceResponse, error)
-	// DeleteNamespace ends a namespace. Its owners' leases run out.
+	// DeleteNamespace deletes a namespace. Its owners' leases expire.
 	DeleteNamespace(ctx context.Context, in *DeleteNamespaceRequest, opts ...grpc.CallOption) (*DeleteNamespaceResponse, error)
-	// ListOwners returns who is connected, who waits, and who is only waited for.
+	// ListOwners returns the connected, the waiting and the silent owners.
 	ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error)
-	// ListRanges returns the lease table, in pieces of bounded size.
+	// ListRanges returns the lease table, in messages of bounded size.
 	ListRanges(ctx context.Context, in *ListRangesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListRangesResponse], error)
-	// LookupKey says who holds a key.
+	// LookupKey returns the owner of a key.
 	LookupKey(ctx context.Context, in *LookupKeyRequest, opts ...grpc.CallOption) (*LookupKeyResponse, error)
-	// ListHistory says who held a key, since when, and why that ended, newest
-	// first, as far back as the store remembers.
+	// ListHistory returns the owners of a key with times and causes, newest first, as
+	// far as the store has kept them.
 	ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error)
-	// ListChanges returns the changes of a lease table, newest first, as far back as
-	// the store remembers.
+	// ListChanges returns the changes of a lease table, newest first, as far as the
+	// store has kept them.
 	ListChanges(ctx context.Context, in *ListChangesRequest, opts ...grpc.CallOption) (*ListChangesResponse, error)
-	// ListHotKeys returns the keys that cost their owners most.
+	// ListHotKeys returns the keys with the most load.
 	ListHotKeys(ctx context.Context, in *ListHotKeysRequest, opts ...grpc.CallOption) (*ListHotKeysResponse, error)
-	// ListLookups returns the lookups that are connected to the manager that is
-	// asked. Each manager knows its own; nothing is forwarded.
+	// ListLookups returns the lookups that are connected to the receiving manager.
+	// It is not forwarded.
 	ListLookups(ctx context.Context, in *ListLookupsRequest, opts ...grpc.CallOption) (*ListLookupsResponse, error)
-	// Watch sends what happens, as it happens, until the caller goes away. A
-	// caller that reads too slowly misses events, and is told how many.
+	// Watch sends events until the call ends. A caller that reads too slowly misses
+	// events, and receives their number.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
-	// DrainOwner has all keys of an owner moved to others, and gives it no more of
-	// them until the drain is cancelled or its process ends. It answers when that
-	// has begun. If nobody else takes part, the owner keeps its keys.
+	// DrainOwner moves all keys of an owner to others, and grants it none until the
+	// drain is cancelled or its process ends. It returns when the drain has started.
+	// If there is no other member, the owner keeps its keys.
 	DrainOwner(ctx context.Context, in *DrainOwnerRequest, opts ...grpc.CallOption) (*DrainOwnerResponse, error)
-	// MoveRange has a range moved to an owner. It answers when that has begun. The
-	// policy goes on from there, and may move it on another time.
+	// MoveRange moves a range to an owner. It returns when the move has started. The
+	// policy may move the range again later.
 	MoveRange(ctx context.Context, in *MoveRangeRequest, opts ...grpc.CallOption) (*MoveRangeResponse, error)
-	// Rebalance has the policy asked now, without regard to how much it may move in
-	// a minute.
+	// Rebalance calls the policy now, without the limit on moves per minute.
 	Rebalance(ctx context.Context, in *RebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error)
-	// ListMoves returns the state that is on its way from one owner to another, and
-	// what waits for its turn.
+	// ListMoves returns the moves of state in progress, and the queued ones.
 	ListMoves(ctx context.Context, in *ListMovesRequest, opts ...grpc.CallOption) (*ListMovesResponse, error)
 	// ListMembers returns the managers whose embedded stores form the group.
 	ListMembers(ctx context.Context, in *ListMembersRequest, opts ...grpc.CallOption) (*ListMembersResponse, error)
-	// AddMember prepares the group for one more manager, which then starts with
-	// what the answer says.
+	// AddMember adds a member to the group. Its manager then starts with the settings
+	// in the reply.
 	AddMember(ctx context.Context, in *AddMemberRequest, opts ...grpc.CallOption) (*AddMemberResponse, error)
-	// RemoveMember makes the group smaller by one manager, dead or alive.
+	// RemoveMember removes a member from the group, running or not.
 	RemoveMember(ctx context.Context, in *RemoveMemberRequest, opts ...grpc.CallOption) (*RemoveMemberResponse, error)
 }
 
@@ -334,62 +332,60 @@ func (c *adminServiceClient) RemoveMember(ctx context.Context, in *RemoveMemberR
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// AdminService is for people and their tools. Any manager answers: what only the
-// leader can do or know is forwarded to it. A failed call carries an Error in
-// the details of its status.
+// AdminService serves operators and tools. Any manager accepts calls, and forwards
+// those that only the leader can serve. A failed call has an Error in the details
+// of its status.
 type AdminServiceServer interface {
-	// GetStatus says who leads and how each namespace fares.
+	// GetStatus returns the leader, and the status of each namespace.
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
 	// ListNamespaces returns all namespaces with their configuration.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
-	// CreateNamespace fails with the kind Exists if there is one with the name.
-	// Fields left at zero get their defaults. A name that was used before goes on
-	// with the generations where they ended.
+	// CreateNamespace fails with the kind Exists if the namespace exists.
+	// Fields left at zero get their defaults. If the name was used before,
+	// generations continue above the earlier ones.
 	CreateNamespace(context.Context, *CreateNamespaceRequest) (*CreateNamespaceResponse, error)
-	// UpdateNamespace replaces the configuration. Leases that are held keep what
-	// they were promised.
+	// UpdateNamespace replaces the configuration. Held leases keep their promised
+	// duration.
 	UpdateNamespace(context.Context, *UpdateNamespaceRequest) (*UpdateNamespaceResponse, error)
-	// DeleteNamespace ends a namespace. Its owners' leases run out.
+	// DeleteNamespace deletes a namespace. Its owners' leases expire.
 	DeleteNamespace(context.Context, *DeleteNamespaceRequest) (*DeleteNamespaceResponse, error)
-	// ListOwners returns who is connected, who waits, and who is only waited for.
+	// ListOwners returns the connected, the waiting and the silent owners.
 	ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error)
-	// ListRanges returns the lease table, in pieces of bounded size.
+	// ListRanges returns the lease table, in messages of bounded size.
 	ListRanges(*ListRangesRequest, grpc.ServerStreamingServer[ListRangesResponse]) error
-	// LookupKey says who holds a key.
+	// LookupKey returns the owner of a key.
 	LookupKey(context.Context, *LookupKeyRequest) (*LookupKeyResponse, error)
-	// ListHistory says who held a key, since when, and why that ended, newest
-	// first, as far back as the store remembers.
+	// ListHistory returns the owners of a key with times and causes, newest first, as
+	// far as the store has kept them.
 	ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error)
-	// ListChanges returns the changes of a lease table, newest first, as far back as
-	// the store remembers.
+	// ListChanges returns the changes of a lease table, newest first, as far as the
+	// store has kept them.
 	ListChanges(context.Context, *ListChangesRequest) (*ListChangesResponse, error)
-	// ListHotKeys returns the keys that cost their owners most.
+	// ListHotKeys returns the keys with the most load.
 	ListHotKeys(context.Context, *ListHotKeysRequest) (*ListHotKeysResponse, error)
-	// ListLookups returns the lookups that are connected to the manager that is
-	// asked. Each manager knows its own; nothing is forwarded.
+	// ListLookups returns the lookups that are connected to the receiving manager.
+	// It is not forwarded.
 	ListLookups(context.Context, *ListLookupsRequest) (*ListLookupsResponse, error)
-	// Watch sends what happens, as it happens, until the caller goes away. A
-	// caller that reads too slowly misses events, and is told how many.
+	// Watch sends events until the call ends. A caller that reads too slowly misses
+	// events, and receives their number.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
-	// DrainOwner has all keys of an owner moved to others, and gives it no more of
-	// them until the drain is cancelled or its process ends. It answers when that
-	// has begun. If nobody else takes part, the owner keeps its keys.
+	// DrainOwner moves all keys of an owner to others, and grants it none until the
+	// drain is cancelled or its process ends. It returns when the drain has started.
+	// If there is no other member, the owner keeps its keys.
 	DrainOwner(context.Context, *DrainOwnerRequest) (*DrainOwnerResponse, error)
-	// MoveRange has a range moved to an owner. It answers when that has begun. The
-	// policy goes on from there, and may move it on another time.
+	// MoveRange moves a range to an owner. It returns when the move has started. The
+	// policy may move the range again later.
 	MoveRange(context.Context, *MoveRangeRequest) (*MoveRangeResponse, error)
-	// Rebalance has the policy asked now, without regard to how much it may move in
-	// a minute.
+	// Rebalance calls the policy now, without the limit on moves per minute.
 	Rebalance(context.Context, *RebalanceRequest) (*RebalanceResponse, error)
-	// ListMoves returns the state that is on its way from one owner to another, and
-	// what waits for its turn.
+	// ListMoves returns the moves of state in progress, and the queued ones.
 	ListMoves(context.Context, *ListMovesRequest) (*ListMovesResponse, error)
 	// ListMembers returns the managers whose embedded stores form the group.
 	ListMembers(context.Context, *ListMembersRequest) (*ListMembersResponse, error)
-	// AddMember prepares the group for one more manager, which then starts with
-	// what the answer says.
+	// AddMember adds a member to the group. Its manager then starts with the settings
+	// in the reply.
 	AddMember(context.Context, *AddMemberRequest) (*AddMemberResponse, error)
-	// RemoveMember makes the group smaller by one manager, dead or alive.
+	// RemoveMember removes a member from the group, running or not.
 	RemoveMember(context.Context, *RemoveMemberRequest) (*RemoveMemberResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }

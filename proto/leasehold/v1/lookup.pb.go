@@ -21,20 +21,20 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// A FollowRequest asks what has changed since lsn, and whether anything has.
+// A FollowRequest requests the changes after lsn.
 type FollowRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sender's protocol version. Required in the first message of a stream.
 	Version   uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Rises with every question of the lookup, from 1.
+	// The sequence number of the lookup's request, from 1.
 	Seq uint64 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
 	// The last change that the lookup has; 0 if it has no table.
 	Lsn uint64 `protobuf:"varint,4,opt,name=lsn,proto3" json:"lsn,omitempty"`
-	// The newest term of a leader that the lookup has heard of; 0 if it has heard of
-	// none. A leader that has not told it of lsn learns from it whether an earlier one has.
+	// The newest term that the lookup has received; 0 if none. If lsn is not in the
+	// leader's history, the term shows whether it may be from an earlier leader.
 	Term uint64 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
-	// The lookup handles Update.crossing. Without it, it gets a table instead.
+	// The lookup handles Update.crossing. Otherwise the manager sends a table instead.
 	Crosses       bool `protobuf:"varint,6,opt,name=crosses,proto3" json:"crosses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -112,7 +112,7 @@ func (x *FollowRequest) GetCrosses() bool {
 	return false
 }
 
-// A FollowResponse is what a manager says to a lookup.
+// A FollowResponse is a message of a manager to a lookup.
 type FollowResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -122,7 +122,7 @@ type FollowResponse struct {
 	//	*FollowResponse_NotLeader
 	//	*FollowResponse_Refusal
 	Kind isFollowResponse_Kind `protobuf_oneof:"kind"`
-	// With not_leader: what keeps it from answering, in words. May be empty.
+	// With not_leader: why the manager has no table, as a sentence. May be empty.
 	Why           string `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -211,17 +211,17 @@ type isFollowResponse_Kind interface {
 }
 
 type FollowResponse_Update struct {
-	// What has changed.
+	// The changes, or a table.
 	Update *Update `protobuf:"bytes,2,opt,name=update,proto3,oneof"`
 }
 
 type FollowResponse_NotLeader struct {
-	// The manager neither leads nor knows the table.
+	// The manager neither leads nor has the table.
 	NotLeader *NotLeader `protobuf:"bytes,3,opt,name=not_leader,json=notLeader,proto3,oneof"`
 }
 
 type FollowResponse_Refusal struct {
-	// The manager will not serve this lookup, and why.
+	// The manager does not serve this lookup, and why.
 	Refusal *Error `protobuf:"bytes,4,opt,name=refusal,proto3,oneof"`
 }
 
@@ -231,70 +231,68 @@ func (*FollowResponse_NotLeader) isFollowResponse_Kind() {}
 
 func (*FollowResponse_Refusal) isFollowResponse_Kind() {}
 
-// An Update brings a lookup up to lsn: by changes, if it is at changes.from or
-// later, or by a table. With neither, it says that lsn is the newest.
+// An Update advances a lookup to lsn: by changes, if it is at changes.from or
+// later, or by a table. With neither, lsn is the newest one.
 //
-// On the wire a FollowResponse may have its update twice, in two parts of one
-// message, the second with echo and age alone. That is ordinary protobuf: a
-// parser merges the two, and what comes later replaces what came before.
+// On the wire a FollowResponse may contain its update twice, the second with echo
+// and age alone. That is valid protobuf: a parser merges the two, and later fields
+// replace earlier ones.
 //
 // A lookup
 //
-//  1. MUST number its questions from 1, rising, and remember when it sent the
-//     newest one, read on a monotonic clock before sending;
+//  1. MUST number its requests in ascending order from 1, and record the time of
+//     the newest one, read on a monotonic clock before sending;
 //  2. MUST drop an Update if namespace is not its own, or if its term is lower
-//     than the highest heard;
-//  3. MUST NOT go back: it drops a table whose lsn is not above that of its own,
-//     and skips changes up to its own. If it has no table, it takes any. An
-//     answer without a table, at lsn 0, means that the table is empty;
+//     than the highest received;
+//  3. MUST NOT go back: it drops a table whose lsn is not above its own,
+//     and skips changes up to its own. Without a table it accepts any. A
+//     reply without a table, at lsn 0, means that the table is empty;
 //  4. MUST apply changes one by one, in order and without gaps. If changes.from
-//     is above its own lsn, some are missing: it applies none, and asks. If one
-//     does not fit the table, because a range is granted that is held, or
-//     vacated under a generation that does not hold it, or because a generation
-//     that is granted is not above all before it, it applies nothing of that
-//     message, nor of a later one until a table has come, for which it asks with
-//     lsn 0;
+//     is above its own lsn, some are missing: it applies none, and sends a request.
+//     A change does not apply if it grants a range that is held, or vacates one
+//     under a generation that does not hold it, or grants a generation that is not
+//     above all before it. Then the lookup applies no change of that message or of
+//     a later one until it receives a table, which it requests with lsn 0;
 //  5. MUST report a loss for each change that it applies and that vacates a
 //     range; and, when a table replaces its own, for each range whose lost is
 //     above the lsn of the table before;
-//  6. MUST take for proof that it knows everything only an Update whose echo is
-//     the seq of its newest question, and only once it has reached lsn. Then it
-//     knows all that was committed until age before it sent that question, on
-//     its own clock. An older proof replaces none;
+//  6. MUST accept as proof of a complete table only an Update whose echo is
+//     the seq of its newest request, and only once it has reached lsn. Then it
+//     has all changes that were committed until age before it sent that request,
+//     on its own clock. A proof does not replace a newer one;
 //  7. MUST report all keys as lost when the newest proof is older than the bound
-//     that it keeps (30 s by default), and again each time the bound has passed
-//     while that is so: some losses may have gone unheard;
-//  8. MUST do the same at once when its computer was suspended, or its clock may
-//     have stood still for another reason; and MUST then take no answer to a
-//     question that it sent before that for proof, which a new question sees to;
-//  9. SHOULD leave a manager that leads to owners: after some of its answers it
-//     asks the others, and stays with one that answers and does not lead;
+//     of the lookup (30 s by default), and again each time the bound has passed
+//     meanwhile: some losses may not have arrived;
+//  8. MUST do the same at once after its computer was suspended, or its clock may
+//     have stood still for another reason; and MUST then accept no reply to an
+//     earlier request as proof, which sending a new request ensures;
+//  9. SHOULD leave the leader to owners: after some of its replies it
+//     sends requests to the others, and stays with a standby that replies;
 //  10. MUST ignore a crossing unless its own lsn is crossing.after. Then its table
 //     continues at crossing.base with the same ranges, and nothing was lost. If
-//     lsn is above crossing.base, changes follow: it asks for them.
+//     lsn is above crossing.base, changes follow: it requests them.
 type Update struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// The manager that speaks: the address at which it can be reached.
+	// The sender's address.
 	Manager string `protobuf:"bytes,2,opt,name=manager,proto3" json:"manager,omitempty"`
 	// The term of the leader whose table this is, from 1. Rule 2.
 	Term uint64 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
-	// The question answered; 0 if the manager speaks unasked. Rule 6.
+	// The seq of the request; 0 in a broadcast. Rule 6.
 	Echo uint64 `protobuf:"varint,4,opt,name=echo,proto3" json:"echo,omitempty"`
-	// The last change that the lookup has when it has taken up this message:
-	// table.lsn, or changes.from plus the number of changes. Rules 3 and 4.
+	// The last change that the lookup has after this message: table.lsn, or
+	// changes.from plus the number of changes. Rules 3 and 4.
 	Lsn uint64 `protobuf:"varint,5,opt,name=lsn,proto3" json:"lsn,omitempty"`
-	// How old the manager's own knowledge may be when it answers, in nanoseconds
-	// on any clock: a leader may have a commit under way of which it does not know
-	// whether it has happened, and a standby knows what the leader last told it.
-	// Not negative. Rule 6.
+	// The possible age of the manager's table when it replies, in nanoseconds on any
+	// clock: a leader may have a commit in flight with an unknown outcome, and a
+	// standby's table is as old as its proof. Not negative. Rule 6.
 	Age int64 `protobuf:"varint,6,opt,name=age,proto3" json:"age,omitempty"`
 	// At most one of changes, table and crossing.
 	Changes *Changes `protobuf:"bytes,7,opt,name=changes,proto3" json:"changes,omitempty"`
 	Table   *Table   `protobuf:"bytes,8,opt,name=table,proto3" json:"table,omitempty"`
 	// The manager leads. Rule 9.
 	Leads bool `protobuf:"varint,9,opt,name=leads,proto3" json:"leads,omitempty"`
-	// Takes a table across a gap in its LSNs. Rule 10.
+	// Continues a table across a gap in its LSNs. Rule 10.
 	Crossing      *Crossing `protobuf:"bytes,10,opt,name=crossing,proto3" json:"crossing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -409,7 +407,7 @@ type Crossing struct {
 	From   uint64 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
 	Newest uint64 `protobuf:"varint,4,opt,name=newest,proto3" json:"newest,omitempty"`
 	// The ranges that are held but not adopted in the table at base: all of these
-	// sessions, 16 bytes each, and those that start here, rising. All other held
+	// sessions, 16 bytes each, and those with these starts, ascending. All other held
 	// ranges are adopted under their generations: see Table.adopted.
 	Silent        [][]byte `protobuf:"bytes,6,rep,name=silent,proto3" json:"silent,omitempty"`
 	Unproven      []uint64 `protobuf:"varint,5,rep,packed,name=unproven,proto3" json:"unproven,omitempty"`

@@ -26,12 +26,12 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// LookupService is where callers follow the lease table.
+// LookupService serves lookups, which follow the lease table.
 type LookupServiceClient interface {
-	// Follow is one lookup's conversation with one manager, leader or not. The
-	// lookup asks every few seconds what has changed; changes also arrive unasked,
-	// as soon as they are committed. The answer to a question proves that the
-	// lookup knew everything when it asked.
+	// Follow is a stream between one lookup and one manager, leader or standby. The
+	// lookup requests the changes every few seconds; the manager also broadcasts
+	// them as soon as they are committed. A reply proves that the lookup had all
+	// changes when it sent the request.
 	Follow(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FollowRequest, FollowResponse], error)
 }
 
@@ -60,12 +60,12 @@ type LookupService_FollowClient = grpc.BidiStreamingClient[FollowRequest, Follow
 // All implementations must embed UnimplementedLookupServiceServer
 // for forward compatibility.
 //
-// LookupService is where callers follow the lease table.
+// LookupService serves lookups, which follow the lease table.
 type LookupServiceServer interface {
-	// Follow is one lookup's conversation with one manager, leader or not. The
-	// lookup asks every few seconds what has changed; changes also arrive unasked,
-	// as soon as they are committed. The answer to a question proves that the
-	// lookup knew everything when it asked.
+	// Follow is a stream between one lookup and one manager, leader or standby. The
+	// lookup requests the changes every few seconds; the manager also broadcasts
+	// them as soon as they are committed. A reply proves that the lookup had all
+	// changes when it sent the request.
 	Follow(grpc.BidiStreamingServer[FollowRequest, FollowResponse]) error
 	mustEmbedUnimplementedLookupServiceServer()
 }

@@ -21,30 +21,30 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// A Reason says why an owner was given a range. Nothing is decided by it.
+// A Reason is why an owner got a range. No decision depends on it.
 type Reason int32
 
 const (
-	// Not known: a change written by an earlier version.
+	// Unknown: a change written by an earlier version.
 	Reason_REASON_UNSPECIFIED Reason = 0
-	// Owners have joined, or one whose drain was cancelled takes part again: the policy
-	// has divided the keys anew.
+	// The policy reassigned keys after owners joined, or after the cancellation of a
+	// drain.
 	Reason_REASON_JOINED Reason = 1
-	// Owners have gone: the policy has divided the keys anew.
+	// The policy reassigned keys after owners left or expired.
 	Reason_REASON_GONE Reason = 2
-	// The policy has moved work from owners that have much to others.
+	// The policy moved load from owners with much load to others.
 	Reason_REASON_LOAD Reason = 3
-	// The owner that had it wants to leave.
+	// The former owner leaves.
 	Reason_REASON_LEAVING Reason = 4
-	// An operator has the owner that had it drained.
+	// An operator drains the former owner.
 	Reason_REASON_DRAIN Reason = 5
-	// An operator has asked for this range to be moved there.
+	// An operator moved the range.
 	Reason_REASON_ORDER Reason = 6
-	// An operator has asked for the policy to divide the keys anew.
+	// An operator requested a rebalance.
 	Reason_REASON_REBALANCE Reason = 7
-	// The namespace was configured otherwise.
+	// The configuration of the namespace changed.
 	Reason_REASON_CONFIGURED Reason = 8
-	// Leases of one owner that lay side by side were made one.
+	// Adjacent leases of one owner were merged.
 	Reason_REASON_JOINT Reason = 9
 )
 
@@ -103,17 +103,17 @@ func (Reason) EnumDescriptor() ([]byte, []int) {
 	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{0}
 }
 
-// A ChangeKind says what a change does.
+// A ChangeKind is the kind of a change.
 type ChangeKind int32
 
 const (
 	ChangeKind_CHANGE_KIND_UNSPECIFIED ChangeKind = 0
-	// A vacant range goes to the holder under a new generation.
+	// A vacant range is granted to the holder under a new generation.
 	ChangeKind_CHANGE_KIND_GRANTED ChangeKind = 1
 	// The holder's lease ends on the range; the state held under it is lost.
 	ChangeKind_CHANGE_KIND_VACATED ChangeKind = 2
-	// The leases of the holder in moved_from end on the range, and it goes, with
-	// its state, to the holder under a new generation. Nothing is lost.
+	// The leases of the holder in moved_from end on the range, and the range moves
+	// with its state to the holder under a new generation. Nothing is lost.
 	ChangeKind_CHANGE_KIND_MOVED ChangeKind = 3
 )
 
@@ -160,24 +160,24 @@ func (ChangeKind) EnumDescriptor() ([]byte, []int) {
 	return file_leasehold_v1_table_proto_rawDescGZIP(), []int{1}
 }
 
-// A Cause says why a lease ended; but for MOVED, its state was lost.
+// A Cause is why a lease ended. Its state was lost, except with MOVED.
 type Cause int32
 
 const (
 	Cause_CAUSE_UNSPECIFIED Cause = 0
 	// The holder was silent for longer than its lease.
 	Cause_CAUSE_EXPIRED Cause = 1
-	// The holder gave it back, having been asked to.
+	// The holder returned it after a recall.
 	Cause_CAUSE_RELEASED Cause = 2
 	// The holder closed.
 	Cause_CAUSE_LEFT Cause = 3
-	// The holder did not know the lease: it had restarted or had let it expire.
+	// The holder did not have the lease: it was restarted, or the lease had expired.
 	Cause_CAUSE_REFUSED Cause = 4
-	// The holder's successor proved that its process is gone.
+	// The holder's successor proved that its process has ended.
 	Cause_CAUSE_RESTARTED Cause = 5
-	// The lookup heard from no manager for too long to know.
+	// The lookup lost contact with all managers for too long.
 	Cause_CAUSE_CONTACT Cause = 6
-	// Nothing was lost: the state has gone to another holder. No change has this
+	// Nothing was lost: the state moved to another holder. No change has this
 	// cause.
 	Cause_CAUSE_MOVED Cause = 7
 )
@@ -239,14 +239,14 @@ type Holder struct {
 	// The owner's name: 1 to 128 bytes of printable UTF-8, the same across
 	// restarts.
 	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
-	// 16 random bytes, drawn anew at every start of the process.
+	// 16 random bytes, generated at every start of the process.
 	Session []byte `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
-	// Where callers reach it.
+	// The address for callers.
 	Addr string `protobuf:"bytes,3,opt,name=addr,proto3" json:"addr,omitempty"`
-	// Its share of the keys relative to the others.
+	// Its share of the keys relative to other owners.
 	Weight float64 `protobuf:"fixed64,4,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Identifies the operating system process, so that a successor on the same
-	// machine can find out that it is gone. May be empty.
+	// machine can verify that it has ended. May be empty.
 	Process       string `protobuf:"bytes,5,opt,name=process,proto3" json:"process,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -322,30 +322,30 @@ func (x *Holder) GetProcess() string {
 // All columns have the same length.
 type Table struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number of the last change that is in the table.
+	// The LSN of the last change in the table.
 	Lsn uint64 `protobuf:"varint,1,opt,name=lsn,proto3" json:"lsn,omitempty"`
-	// The newest generation ever granted, held or not.
+	// The newest generation granted so far, held or not.
 	Newest uint64 `protobuf:"varint,2,opt,name=newest,proto3" json:"newest,omitempty"`
 	// Every holder that the ranges refer to, once.
 	Holders []*Holder `protobuf:"bytes,3,rep,name=holders,proto3" json:"holders,omitempty"`
 	Starts  []uint64  `protobuf:"fixed64,4,rep,packed,name=starts,proto3" json:"starts,omitempty"`
-	// 0 where nobody holds the range.
+	// 0 where the range is vacant.
 	Generations []uint64 `protobuf:"varint,5,rep,packed,name=generations,proto3" json:"generations,omitempty"`
-	// 1 + an index into holders; 0 where nobody holds the range.
+	// 1 + an index into holders; 0 where the range is vacant.
 	HeldBy []uint32 `protobuf:"varint,6,rep,packed,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	// The change at which state in the range was last lost; 0 if it never was.
 	Lost []uint64 `protobuf:"varint,7,rep,packed,name=lost,proto3" json:"lost,omitempty"`
-	// The generation under which the leader of a group without a store found the
-	// range when it took over; 0 if it found nobody, or the state was lost since.
-	// Who knew the range under this generation has missed no loss there, whatever
-	// lost says. Empty if all are 0.
+	// The generation under which an owner claimed the range when the leader of a
+	// diskless group took over; 0 if none did, or the state was lost since. A lookup
+	// that has the range under this generation has missed no loss there, regardless
+	// of lost. Empty if all are 0.
 	Adopted []uint64 `protobuf:"varint,8,rep,packed,name=adopted,proto3" json:"adopted,omitempty"`
-	// The jumps of its numbers, oldest first, because the store may have lost history. At
-	// most 64. Numbers below "from" of the first one prove nothing.
+	// The jumps of its LSNs, oldest first, because the store may have lost history. At
+	// most 64. LSNs below "from" of the first one prove nothing.
 	Gaps []*Gap `protobuf:"bytes,9,rep,name=gaps,proto3" json:"gaps,omitempty"`
 	// Where lost is the last base: the change at which state in the range was last lost before
-	// the gap; 0 if it never was. Who does not know gaps takes everything for lost that
-	// was not adopted. Empty if there is no gap.
+	// the gap; 0 if it never was. A lookup of a version without gaps reports all ranges as
+	// lost that were not adopted. Empty if there is no gap.
 	LostBefore    []uint64 `protobuf:"varint,10,rep,packed,name=lost_before,json=lostBefore,proto3" json:"lost_before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -451,13 +451,13 @@ func (x *Table) GetLostBefore() []uint64 {
 	return nil
 }
 
-// A Gap is a jump of a table's numbers. Those from "from" to "after", and those from base
-// on, are of this table's history; all others below base are not.
+// A Gap is a jump of a table's LSNs. Those from "from" to "after", and those from base
+// on, belong to this table's history; all others below base do not.
 type Gap struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	From  uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
 	After uint64                 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
-	// LSNs and generations went on here.
+	// LSNs and generations continue here.
 	Base uint64 `protobuf:"varint,3,opt,name=base,proto3" json:"base,omitempty"`
 	// The newest generation before the gap.
 	Newest        uint64 `protobuf:"varint,4,opt,name=newest,proto3" json:"newest,omitempty"`
@@ -523,8 +523,8 @@ func (x *Gap) GetNewest() uint64 {
 	return 0
 }
 
-// Changes are consecutive changes of a lease table, each a step of its history,
-// in columns of equal length, but for the last. The first has LSN from + 1.
+// Changes are consecutive changes of a lease table, in columns of equal length,
+// except the last two. The first has LSN from + 1.
 type Changes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	From  uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
@@ -539,10 +539,10 @@ type Changes struct {
 	HeldBy []uint32 `protobuf:"varint,7,rep,packed,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	// Of changes that vacate a range; 0 of the others.
 	Causes []Cause `protobuf:"varint,8,rep,packed,name=causes,proto3,enum=leasehold.v1.Cause" json:"causes,omitempty"`
-	// Of changes that move a range, who had it: 1 + an index into holders; 0 of the
-	// others. Empty if no change moves anything.
+	// Of changes that move a range, its former holder: 1 + an index into holders; 0 of
+	// the others. Empty if no change moves a range.
 	MovedFrom []uint32 `protobuf:"varint,9,rep,packed,name=moved_from,json=movedFrom,proto3" json:"moved_from,omitempty"`
-	// Of changes that grant or move a range, for people. Empty if none is known.
+	// Of changes that grant or move a range, for display. Empty if none is known.
 	Reasons       []Reason `protobuf:"varint,10,rep,packed,name=reasons,proto3,enum=leasehold.v1.Reason" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

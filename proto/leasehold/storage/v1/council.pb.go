@@ -25,23 +25,23 @@ type ShareRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sender's protocol version.
 	Version uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	// The name of the manager that leads.
+	// The name of the leader.
 	From string `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
-	// Its term. A manager that has heard of a higher one keeps nothing of this one.
+	// Its term. A manager that has seen a higher one keeps no catalog of this one.
 	Term uint64 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
-	// Rises with every request of the sender's process, from 1.
+	// The sequence number of the sender's process, from 1.
 	Seq uint64 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
-	// The catalog to keep, and the version of it that was written in this term.
-	// Missing if there is none.
+	// The catalog to keep, and its version, written in this term. Missing if there
+	// is none.
 	Catalog        *Catalog `protobuf:"bytes,5,opt,name=catalog,proto3" json:"catalog,omitempty"`
 	CatalogVersion uint64   `protobuf:"varint,6,opt,name=catalog_version,json=catalogVersion,proto3" json:"catalog_version,omitempty"`
-	// The answer is to have the catalog, not only its numbers.
+	// Requests the catalog in the reply, not only its version and term.
 	Full bool `protobuf:"varint,7,opt,name=full,proto3" json:"full,omitempty"`
-	// A digest of what all managers of a group must be told alike: who they are, and
-	// how long leases last. Whoever was told otherwise refuses.
+	// A digest of the settings that all managers of a group must share: the managers
+	// and the times. A manager with another digest rejects the request.
 	Group uint64 `protobuf:"fixed64,8,opt,name=group,proto3" json:"group,omitempty"`
-	// The process of the manager that it is for, as that has answered since the sender
-	// leads; 0 if it has not. A manager without a catalog keeps none that is not for it.
+	// The process of the receiver, from a reply in the sender's leadership; 0 without
+	// one. A manager without a catalog keeps only one that is for its process.
 	To            uint64 `protobuf:"fixed64,9,opt,name=to,proto3" json:"to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -143,18 +143,18 @@ func (x *ShareRequest) GetTo() uint64 {
 type ShareResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	// The highest term that the manager has heard of.
+	// The highest term that the manager has seen.
 	Term uint64 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
 	// The seq of the request.
 	Seq uint64 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
-	// The manager has a catalog: it was not started since it was last given one.
+	// The manager has a catalog: it was not restarted since it last received one.
 	Known bool `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"`
-	// The version of that, and the term in which it was written.
+	// The catalog's version, and the term in which it was written.
 	CatalogVersion uint64 `protobuf:"varint,5,opt,name=catalog_version,json=catalogVersion,proto3" json:"catalog_version,omitempty"`
 	CatalogTerm    uint64 `protobuf:"varint,6,opt,name=catalog_term,json=catalogTerm,proto3" json:"catalog_term,omitempty"`
-	// The catalog, if it was asked for.
+	// The catalog, if it was requested.
 	Catalog *Catalog `protobuf:"bytes,7,opt,name=catalog,proto3" json:"catalog,omitempty"`
-	// A number of the manager's process that no other has.
+	// A unique random number of the manager's process.
 	Process       uint64 `protobuf:"fixed64,8,opt,name=process,proto3" json:"process,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,12 +26,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// CouncilService is how managers without a store keep the catalog of namespaces
-// in their memory. Only managers of one group call it, and only the one that
-// leads.
+// CouncilService replicates the catalog of namespaces in the memory of the managers
+// of a diskless group. Only the group's leader calls it.
 type CouncilServiceClient interface {
-	// Share tells a manager who leads, gives it a catalog to keep, if there is one,
-	// and asks what it has.
+	// Share is the leader's heartbeat to another manager. It sends the catalog to
+	// keep, if there is one, and returns the receiver's catalog.
 	Share(ctx context.Context, in *ShareRequest, opts ...grpc.CallOption) (*ShareResponse, error)
 }
 
@@ -57,12 +56,11 @@ func (c *councilServiceClient) Share(ctx context.Context, in *ShareRequest, opts
 // All implementations must embed UnimplementedCouncilServiceServer
 // for forward compatibility.
 //
-// CouncilService is how managers without a store keep the catalog of namespaces
-// in their memory. Only managers of one group call it, and only the one that
-// leads.
+// CouncilService replicates the catalog of namespaces in the memory of the managers
+// of a diskless group. Only the group's leader calls it.
 type CouncilServiceServer interface {
-	// Share tells a manager who leads, gives it a catalog to keep, if there is one,
-	// and asks what it has.
+	// Share is the leader's heartbeat to another manager. It sends the catalog to
+	// keep, if there is one, and returns the receiver's catalog.
 	Share(context.Context, *ShareRequest) (*ShareResponse, error)
 	mustEmbedUnimplementedCouncilServiceServer()
 }

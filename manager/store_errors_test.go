@@ -176,7 +176,7 @@ func (c *cluster) follow(at string, ns leasehold.Namespace) {
 	if err != nil {
 		return
 	}
-	defer conn.Close() //nolint:errcheck // nothing is under way
+	defer conn.Close() //nolint:errcheck // unused
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
 	defer cancel()
 	stream, err := leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)

@@ -34,9 +34,9 @@ func TestUnauthenticatedConnectionsAreClosed(t *testing.T) {
 			options []grpc.DialOption
 			stays   bool
 		}{
-			"nobody":        {[]grpc.DialOption{grpc.WithTransportCredentials(anonymous.Client())}, false},
-			"a token":       {[]grpc.DialOption{grpc.WithTransportCredentials(anonymous.Client()), grpc.WithPerRPCCredentials(access.Bearer(token, false))}, true},
-			"a certificate": {c.as("spiffe://d/lookup/pool"), true},
+			"no credentials": {[]grpc.DialOption{grpc.WithTransportCredentials(anonymous.Client())}, false},
+			"a token":        {[]grpc.DialOption{grpc.WithTransportCredentials(anonymous.Client()), grpc.WithPerRPCCredentials(access.Bearer(token, false))}, true},
+			"a certificate":  {c.as("spiffe://d/lookup/pool"), true},
 		} {
 			options := append(append(wire.DialOptions(), grpc.WithContextDialer(c.dial)), test.options...)
 			conn, err := grpc.NewClient("passthrough:///"+addr("m1"), options...)
