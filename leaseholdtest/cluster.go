@@ -20,43 +20,43 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// Config says what a cluster is like. The zero Config is good.
+// Config configures a cluster. The zero Config is valid.
 type Config struct {
-	// Managers is how many there are, m1 first. Default 1; with 3 the leader can be
-	// killed and another takes over.
+	// Managers is the number of managers, named m1 and so on. Default 1; with 3 the test can
+	// kill the leader, and another manager takes over.
 	Managers int
-	// Namespace is the one that is there. Default "test".
+	// Namespace is the namespace of the cluster. Default "test".
 	Namespace leasehold.Namespace
-	// Lease is how long a lease lasts. Default 10 s, as in production.
+	// Lease is the duration of leases. Default 10 s, as in production.
 	Lease time.Duration
-	// Policy is how keys are given to owners. Default "balanced", as in production;
-	// "even" gives each owner one piece.
+	// Policy is the partitioning policy. Default "balanced", as in production;
+	// "even" assigns one range to each owner.
 	Policy string
-	// Latency is how long a message is under way, and the news that a connection has
-	// ended. Default 1 ms. To connect takes no time.
+	// Latency is the one-way delay of messages and of the end of connections. Default 1 ms.
+	// Connecting takes no time.
 	Latency time.Duration
-	// Logger hears what managers, owners and lookups have to say. Default: nobody does.
+	// Logger receives the logs of managers, owners and lookups. Default: no log.
 	Logger *slog.Logger
-	// Metrics, if set, is asked where each manager that starts registers its metrics,
-	// m1 for instance. Owners and lookups have that in their own configurations.
+	// Metrics, if set, returns the registry for the metrics of a manager, such as m1, at its
+	// start. Owners and lookups have their own configurations.
 	Metrics func(manager string) prometheus.Registerer
 }
 
-// A Cluster is managers, and the nodes that a test adds, seen from one namespace. Its
-// methods, and those of its nodes, are for the goroutine of the test unless they say
+// A Cluster is a set of managers and nodes, in one namespace. Its
+// methods, and those of its nodes, are for the goroutine of the test unless documented
 // otherwise.
 type Cluster struct {
 	*world
 	namespace leasehold.Namespace
 }
 
-// A world is what clusters of different namespaces share.
+// A world is the shared part of clusters of different namespaces.
 type world struct {
 	t    testing.TB
 	cfg  Config
 	net  *memnet.Net
 	disk *mem.Disk
-	// started is when the machine on which all managers run was booted.
+	// started is the boot time of the machine of all managers.
 	started time.Time
 
 	managers map[string]*running
@@ -66,11 +66,11 @@ type world struct {
 
 	mu    sync.Mutex
 	nodes map[string]*Node
-	order []*Node // all there were
+	order []*Node // all nodes, in order of creation
 }
 
-// Run runs a test with a cluster of its own, in a bubble of virtual time, and ends when
-// everything has. The namespace is there, and a manager leads, when test is called.
+// Run runs a test with a new cluster, in a bubble of virtual time. It calls test when the
+// namespace exists and a manager leads, and returns when all goroutines have ended.
 func Run(t *testing.T, cfg Config, test func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	cfg = cfg.complete()
@@ -103,9 +103,9 @@ func (c Config) complete() Config {
 // Namespace returns the name of the namespace.
 func (c *Cluster) Namespace() leasehold.Namespace { return c.namespace }
 
-// In returns the cluster as it is seen from another namespace, which is made when it is
-// first asked for. An application of several services has one for each: their nodes
-// belong to the namespace in which they were first named, and share everything else.
+// In returns the cluster in another namespace, which the first call creates. It is for an
+// application of several services with a namespace each. A node
+// belongs to the namespace of its first use; the namespaces share the rest of the cluster.
 func (c *Cluster) In(namespace leasehold.Namespace) *Cluster {
 	c.t.Helper()
 	if known := c.spaces[namespace]; known != nil {
@@ -117,7 +117,7 @@ func (c *Cluster) In(namespace leasehold.Namespace) *Cluster {
 	return in
 }
 
-// Managers returns the addresses of all managers that there were from the beginning.
+// Managers returns the addresses of all managers, including killed ones.
 func (c *Cluster) Managers() []string {
 	var all []string
 	for i := range c.cfg.Managers {
@@ -126,25 +126,24 @@ func (c *Cluster) Managers() []string {
 	return all
 }
 
-// Advance lets an amount of time pass, and everything happen that does in it.
+// Advance advances virtual time by d, and waits until all goroutines are blocked.
 func (c *Cluster) Advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// patience is how long anything may take that a test waits for: long, and time for
-// leases to run out and others to take their place.
-func (w *world) patience() time.Duration { return 10*time.Minute + 3*w.cfg.Lease }
+// timeout is the timeout of all waits of a test. It is sufficient for
+// leases to expire and to be granted to other owners.
+func (w *world) timeout() time.Duration { return 10*time.Minute + 3*w.cfg.Lease }
 
-// Settle lets time pass until every key has an owner, nothing moves, and nothing has
-// changed for longer than a lease lasts: so that whoever was killed, paused or cut off
-// has been noticed, and whoever came back has got its share. A cluster that does not
-// come to rest fails the test.
+// Settle waits until every key has an owner, no range is moving, and the table has not
+// changed for longer than a lease: then the managers have expired all killed, paused and
+// partitioned owners, and returning owners have their ranges. The test fails after a timeout.
 func (c *Cluster) Settle() {
 	c.t.Helper()
 	quiet := c.cfg.Lease*3/2 + 5*time.Second
 	lsn, since := uint64(0), time.Now()
-	for deadline := since.Add(c.patience() + quiet); ; c.Advance(c.cfg.Lease / 20) {
+	for deadline := since.Add(c.timeout() + quiet); ; c.Advance(c.cfg.Lease / 20) {
 		s := c.namespaceStatus()
 		if !s.GetReady() || s.GetVacant() > 0 || s.GetMoves() > 0 || s.GetOwners() == 0 || s.GetLsn() != lsn {
 			lsn, since = s.GetLsn(), time.Now()
@@ -153,13 +152,13 @@ func (c *Cluster) Settle() {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("the cluster does not settle: after %v its status is {%v}", c.patience()+quiet, s)
+			c.t.Fatalf("the cluster does not settle: after %v its status is {%v}", c.timeout()+quiet, s)
 		}
 	}
 }
 
-// Owner returns the node that owns a key, as the managers have it. It reports false if
-// nobody does, or no manager answers.
+// Owner returns the node that owns a key according to the managers. It reports false if
+// the key has no owner, or no manager replies.
 func (c *Cluster) Owner(key leasehold.Key) (node string, ok bool) {
 	r, err := c.lookup(key)
 	if err != nil || r.GetOwner() == "" {
@@ -168,12 +167,12 @@ func (c *Cluster) Owner(key leasehold.Key) (node string, ok bool) {
 	return r.GetOwner(), true
 }
 
-// Node returns the computer of a name; a new one if there is none or it was killed. It
-// may be called from many goroutines at once.
+// Node returns the node of a name; a new one if there is none or it was killed. It
+// is safe for concurrent use.
 func (c *Cluster) Node(name string) *Node {
 	c.t.Helper()
 	if strings.ContainsAny(name, ":/ ") || name == "" || name == operator || c.isManager(name) {
-		c.t.Fatalf("%q cannot be the name of a node: want letters and digits, and neither the name of a manager nor %q", name, operator)
+		c.t.Fatalf("%q is not a valid node name: want letters and digits, and neither the name of a manager nor %q", name, operator)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,10 +185,10 @@ func (c *Cluster) Node(name string) *Node {
 	return n
 }
 
-// operator is the host from which the test asks the managers.
+// operator is the host of the test's admin requests.
 const operator = "operator"
 
-// hosts returns the names of all hosts that there were, sorted.
+// hosts returns the names of all hosts, sorted.
 func (c *Cluster) hosts() []string {
 	all := []string{operator}
 	for i := range c.cfg.Managers {
@@ -200,7 +199,7 @@ func (c *Cluster) hosts() []string {
 	return slices.Sorted(slices.Values(slices.AppendSeq(all, maps.Keys(c.nodes))))
 }
 
-// close ends what there is, the newest first, while managers can hear of it.
+// close ends the nodes, the newest first, and then the managers.
 func (c *Cluster) close() {
 	c.mu.Lock()
 	all := slices.Clone(c.order)
@@ -214,14 +213,14 @@ func (c *Cluster) close() {
 	for name := range c.managers {
 		c.stopManager(name)
 	}
-	// What has been told to end may take a moment: net/http lets connections linger for
-	// half a second. Time stands still once the test is over.
+	// Teardown may need time: net/http closes connections after half a second. Virtual time
+	// does not advance after the test.
 	c.Advance(time.Second)
 }
 
-// within is how long a manager has for an answer, and a node to end.
-const within = 10 * time.Second
+// requestTimeout is the timeout of a request, and of ending a node.
+const requestTimeout = 10 * time.Second
 
 func (c *Cluster) context() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), within)
+	return context.WithTimeout(context.Background(), requestTimeout)
 }

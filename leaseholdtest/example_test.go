@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A test of an application looks like this: it would start its own servers on the
+// An application's test has this form, with its own servers on the
 // nodes, with their OwnerConfig, Listen and Dial.
 func Example() {
 	TestTakesOver := func(t *testing.T) {
@@ -20,7 +20,7 @@ func Example() {
 			c.Settle()
 
 			a.Kill()
-			c.Settle() // the leases of a have run out
+			c.Settle() // the leases of a have expired
 
 			if _, ok := takesOver.Check(leasehold.KeyOf("alice")); !ok {
 				t.Error("b does not own alice")

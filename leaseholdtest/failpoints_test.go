@@ -22,30 +22,30 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// bound is the time within which every key has a server again once nothing fails any more:
+// bound is the time until every key has an owner again after the last fault:
 // B = (leader's TTL + lease) x drift, round trips, and the quarter of a second for which a
-// leader waits for more owners to join.
+// leader waits for further owners to join.
 const bound = 12*(2*time.Second+10*time.Second)/10 + time.Second
 
-// A play is servers with state, a caller, and somebody who looks at all of them.
+// A play runs servers with state and a caller, and checks the invariants.
 type play struct {
 	*Cluster
 	lookup *lookup.Lookup
-	aside  sync.WaitGroup // what stimuli do meanwhile
+	aside  sync.WaitGroup // goroutines of stimuli
 
 	mu      sync.Mutex
-	servers map[string]*owner.Owner // that live
+	servers map[string]*owner.Owner // running
 	newest  map[leasehold.Key]tenure
 	wrong   []string
 }
 
-// A tenure is a lease, and who had it.
+// A tenure is a lease with its holder.
 type tenure struct {
 	generation leasehold.Generation
 	server     string
 }
 
-// samples are the keys that are looked at.
+// samples returns the checked keys.
 func samples() (keys []leasehold.Key) {
 	for i := range 16 {
 		keys = append(keys, leasehold.Key(i)<<60+12345)
@@ -53,7 +53,7 @@ func samples() (keys []leasehold.Key) {
 	return keys
 }
 
-// serve starts a server on a node. That on c has no state that could be moved.
+// serve starts a server on a node. The server on c has no Mover.
 func (p *play) serve(name string) {
 	n := p.Node(name)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -72,12 +72,12 @@ func (p *play) serve(name string) {
 			return
 		}
 		for i := range 20 {
-			_, _ = m.Set(ctx, fmt.Sprint(i), i) // those that are its own
+			_, _ = m.Set(ctx, fmt.Sprint(i), i) // succeeds for its own names
 		}
 		o, leave = m.Owner(), m.Close
 	})
 	if o == nil {
-		return // it was killed while it joined, or a manager stands still
+		return // killed during Join, or a manager is paused
 	}
 	n.Cleanup(func(ctx context.Context) { _ = leave(ctx) })
 	p.mu.Lock()
@@ -85,7 +85,7 @@ func (p *play) serve(name string) {
 	p.servers[name] = o
 }
 
-// meanwhile does something on a node, for half a minute at most.
+// meanwhile calls do in a goroutine on a node, with a timeout of half a minute.
 func (p *play) meanwhile(node string, do func(ctx context.Context)) {
 	p.aside.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -94,15 +94,15 @@ func (p *play) meanwhile(node string, do func(ctx context.Context)) {
 	})
 }
 
-// gone is called when a server has died, or is about to leave.
+// gone removes a server that was killed or is leaving.
 func (p *play) gone(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.servers, name)
 }
 
-// look checks that no key has two servers (I1), and that no generation comes after a newer one,
-// or goes to a second server (I2). It returns how many keys have none.
+// look checks that no key has two owners (I1), and that no generation follows a newer one
+// or has a second owner (I2). It returns the number of keys without an owner.
 func (p *play) look() (without int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +128,7 @@ func (p *play) look() (without int) {
 	return without
 }
 
-// watch looks all the time, until the context ends.
+// watch calls look every 10 ms until the context ends.
 func (p *play) watch(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -142,19 +142,19 @@ func (p *play) watch(ctx context.Context) {
 	}
 }
 
-// served waits until every key has a server.
+// served waits until every key has an owner.
 func (p *play) served(within time.Duration) {
 	p.t.Helper()
 	begun := time.Now()
 	for p.look() > 0 {
 		if time.Since(begun) > within {
-			p.t.Fatalf("%d of %d keys have no server after %v", p.look(), len(samples()), within)
+			p.t.Fatalf("%d of %d keys have no owner after %v", p.look(), len(samples()), within)
 		}
 		p.Advance(5 * time.Millisecond)
 	}
 }
 
-// agrees checks that the caller finds those who serve.
+// agrees checks that the caller finds the owners of all keys.
 func (p *play) agrees() {
 	p.t.Helper()
 	for _, key := range samples() {
@@ -164,15 +164,15 @@ func (p *play) agrees() {
 		o := p.servers[name]
 		p.mu.Unlock()
 		if !ok || o == nil {
-			p.t.Fatalf("%v is looked for at %q, %t", key, addr, ok)
+			p.t.Fatalf("Find(%v) = %q, %t", key, addr, ok)
 		}
 		if _, ok := o.Check(key); !ok {
-			p.t.Fatalf("%v is looked for at %q, which does not have it", key, addr)
+			p.t.Fatalf("Find(%v) = %q, which does not own it", key, addr)
 		}
 	}
 }
 
-// Stimuli make the cluster pass points. They go on whatever happens to it meanwhile.
+// stimuli make the cluster pass failpoints. They tolerate faults.
 func stimuli() map[string]func(p *play) {
 	return map[string]func(p *play){
 		"nothing": func(*play) {},
@@ -207,7 +207,7 @@ func stimuli() map[string]func(p *play) {
 		"namespace": func(p *play) {
 			p.create(&leaseholdv1.NamespaceConfig{Name: "another"})
 		},
-		// So many ranges that one join takes several pieces of a log, and a snapshot.
+		// Enough ranges that one join needs several pieces of a log, and a snapshot.
 		"many": func(p *play) {
 			p.create(&leaseholdv1.NamespaceConfig{Name: "many", Policy: "consistent", VirtualNodes: partition.MaxVirtualNodes})
 			many := &Cluster{p.world, "many"}
@@ -220,7 +220,7 @@ func stimuli() map[string]func(p *play) {
 				})
 			}
 		},
-		// Each standby has a lookup that asks nobody else, so that it follows the leader.
+		// Each standby has a lookup without other managers, so that it follows the leader.
 		"readers": func(p *play) {
 			for i := range p.cfg.Managers {
 				n := p.Node(fmt.Sprintf("reader%d", i))
@@ -245,7 +245,7 @@ func stimuli() map[string]func(p *play) {
 	}
 }
 
-// cues are the stimuli of points; the others are passed while nothing happens.
+// cues returns the stimuli of points; the other points are passed without a stimulus.
 func cues() map[string]string {
 	return map[string]string{
 		"manager/leads": "failover", "manager/namespaces-read": "failover", "manager/table-read": "failover", "store/before-takeover": "failover",
@@ -264,11 +264,11 @@ func cues() map[string]string {
 	}
 }
 
-// leader returns the manager that leads.
+// leader returns the name of the leader.
 func (p *play) leader() string { return nameOfManager(p.status().GetLeader()) }
 
-// die ends a node as kill -9 does: from here on nothing of it is heard. What is left of it is
-// for clean.
+// die ends a node as kill -9 does: all further messages are dropped. clean does the
+// teardown.
 func (p *play) die(name string) {
 	if name == "" {
 		return
@@ -277,11 +277,11 @@ func (p *play) die(name string) {
 	p.net.Host(name).Kill()
 	if m := p.managers[name]; m != nil {
 		go func() { _ = m.store.Close() }()
-		time.Sleep(time.Nanosecond) // it finds its context ended, whatever it was about to write
+		time.Sleep(time.Nanosecond) // its context has ended before the next write
 	}
 }
 
-// clean clears away what is left of a node that died.
+// clean ends the goroutines of a node that was killed.
 func (p *play) clean(name string) {
 	switch {
 	case name == "caller":
@@ -293,7 +293,7 @@ func (p *play) clean(name string) {
 	}
 }
 
-// again starts what does not run.
+// again starts the nodes and managers that do not run.
 func (p *play) again() {
 	for i := range p.cfg.Managers {
 		if name := managerName(i); p.managers[name] == nil {
@@ -308,21 +308,21 @@ func (p *play) again() {
 	}
 }
 
-// A fate is what happens at a point.
+// A fate is the fault at a failpoint.
 type fate struct {
 	name  string
-	pause time.Duration // it stands still for so long, once
-	kill  bool          // and dies then
-	armed string        // or whatever it is armed with, for a few seconds
+	pause time.Duration // of the process, once
+	kill  bool          // of the process, after the pause
+	armed string        // or the failpoint's own action, for a few seconds
 }
 
-// fates returns what may happen at a point.
+// fates returns the faults of a failpoint.
 func fates(p failpoint.Point) []fate {
 	all := []fate{
 		{name: "kill", kill: true},
-		{name: "kill late", pause: time.Second, kill: true}, // when the rest of the process has gone on
+		{name: "kill late", pause: time.Second, kill: true}, // after the rest of the process has continued
 		{name: "pause", armed: p.Name + "=pause:for=300ms:times=0"},
-		{name: "pause for long", pause: 15 * time.Second}, // longer than a lease, and than a leader may be silent
+		{name: "pause for long", pause: 15 * time.Second}, // longer than a lease and than the leader's TTL
 	}
 	for _, action := range p.Actions() {
 		if action == "drop" || action == "error" {
@@ -332,10 +332,10 @@ func fates(p failpoint.Point) []fate {
 	return all
 }
 
-// Whoever dies or stands still at any of these points: no key has two servers, every key has
-// one again in time, nothing hangs, and callers find it.
+// For each failpoint: if a process is killed or paused there, no key has two owners, every key has
+// one again within the bound, no goroutine hangs, and callers find the owner.
 func TestEveryPoint(t *testing.T) {
-	t.Setenv("GODEBUG", "tracebacklabels=1") // see failpoint.Who
+	t.Setenv("GODEBUG", "tracebacklabels=1") // for failpoint.Who
 	cues := cues()
 	for _, p := range failpoint.Points() {
 		point := p.Name
@@ -357,7 +357,7 @@ func TestEveryPoint(t *testing.T) {
 	}
 }
 
-// meet lets somebody meet a fate at a point, and returns who it was if that is known.
+// meet injects a fault at the next pass of a point, and returns the process, if it is known.
 func (p *play) meet(point string, f fate, stimulus func(*play)) (who string) {
 	p.t.Helper()
 	met := make(chan string, 1)
@@ -384,13 +384,13 @@ func (p *play) meet(point string, f fate, stimulus func(*play)) (who string) {
 	if f.armed == "" {
 		who = <-met
 		if who == "" && f.kill {
-			p.t.Fatal("nobody knows who passed the point")
+			p.t.Fatal("the process that passed the point is unknown")
 		}
 		return who
 	}
 	p.Advance(5 * time.Second)
 	failpoint.Reset()
-	p.Advance(time.Second) // the last pause is over
+	p.Advance(time.Second) // after the last pause
 	return ""
 }
 
@@ -417,7 +417,7 @@ func perform(t *testing.T, point string, f fate, stimulus func(*play)) {
 		}
 		p.served(bound)
 		p.aside.Wait()
-		if f.armed != "" { // what is stored must be what was said: the next leader knows nothing else
+		if f.armed != "" { // the stored table must equal the published one: the next leader has only the store
 			p.KillManager(p.leader())
 			p.served(bound)
 		}
@@ -428,16 +428,16 @@ func perform(t *testing.T, point string, f fate, stimulus func(*play)) {
 		c.Settle()
 		p.served(0)
 		p.agrees()
-		// A leader that finds leases which it knows nothing of makes the best of it, and says so.
+		// A leader logs leases of owners that its table does not contain.
 		if forgotten := log.Lines("restored from a"); len(forgotten) > 0 {
 			t.Errorf("owners had leases that were not stored: %q", forgotten[:min(2, len(forgotten))])
 		}
 		if len(p.wrong) > 0 {
-			t.Errorf("%d times something was wrong: %q", len(p.wrong), slices.Compact(p.wrong)[:min(5, len(p.wrong))])
+			t.Errorf("%d violations: %q", len(p.wrong), slices.Compact(p.wrong)[:min(5, len(p.wrong))])
 		}
 	})
 }
 
 func (p *play) create(ns *leaseholdv1.NamespaceConfig) {
-	_, _ = ask(p.Cluster, leaseholdv1.AdminServiceClient.CreateNamespace, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: ns})
+	_, _ = request(p.Cluster, leaseholdv1.AdminServiceClient.CreateNamespace, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: ns})
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A recorder is a test that notes why it fails.
+// A recorder is a testing.TB that records its failures.
 type recorder struct {
 	testing.TB
 	why string
@@ -18,7 +18,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// failure returns why something fails the cluster's test; empty if it does not.
+// failure returns the failure message of a function; empty if it succeeds.
 func failure(c *Cluster, do func()) string {
 	usual, r := c.t, &recorder{TB: c.t}
 	c.t = r
@@ -32,8 +32,8 @@ func failure(c *Cluster, do func()) string {
 	return r.why
 }
 
-// TestCutNames: what there is can be cut off, and a name that nobody has is an error of
-// the test.
+// Cut accepts the names of existing hosts, and fails the test for other
+// names.
 func TestCutNames(t *testing.T) {
 	Run(t, Config{Managers: 2}, func(t *testing.T, c *Cluster) {
 		a := c.Node("a")
@@ -53,7 +53,7 @@ func TestCutNames(t *testing.T) {
 	})
 }
 
-// TestNodeNames: a node is nobody else.
+// The names of managers and of the operator are not valid node names.
 func TestNodeNames(t *testing.T) {
 	Run(t, Config{}, func(t *testing.T, c *Cluster) {
 		for _, name := range []string{"m1", "operator", "", "a:80", "a b"} {

@@ -15,7 +15,7 @@ import (
 
 var key = leasehold.KeyOf("alice")
 
-// two runs a test with two owners that have settled: the one that has the key, and the
+// two runs a test with two settled owners: the owner of the key, and the
 // other.
 func two(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, first, second *leaseholdtest.Node, has, hasNot *owner.Owner)) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -23,7 +23,7 @@ func two(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, first, 
 		oa, ob := a.Join(owner.Config{}), b.Join(owner.Config{})
 		c.Settle()
 		if name, ok := c.Owner(key); !ok {
-			t.Fatal("nobody has the key")
+			t.Fatal("the key has no owner")
 		} else if name == "b" {
 			a, b, oa, ob = b, a, ob, oa
 		}
@@ -53,39 +53,39 @@ func TestKill(t *testing.T) {
 		}()
 		c.Advance(time.Second)
 		if !owns(oa) || owns(ob) {
-			t.Fatal("not the owner that the managers say")
+			t.Fatal("the managers name another owner")
 		}
 		a.Kill()
 		if owns(oa) {
-			t.Error("a killed owner has the key")
+			t.Error("a killed owner holds the key")
 		}
 		if addr, ok := l.Find(key); !ok || addr != a.Addr() {
-			t.Errorf("before anybody can know it: %q, %v", addr, ok)
+			t.Errorf("before the lease has expired: %q, %v", addr, ok)
 		}
 		c.Settle()
 		if !owns(ob) {
-			t.Error("the other has not got the key")
+			t.Error("the other owner does not hold the key")
 		}
 		if addr, ok := l.Find(key); !ok || addr != b.Addr() {
 			t.Errorf("found %q, %v", addr, ok)
 		}
 		if name, ok := c.Owner(key); !ok || name != b.Name() {
-			t.Errorf("the managers say %q, %v", name, ok)
+			t.Errorf("Owner returns %q, %v", name, ok)
 		}
 		if len(losses) == 0 {
-			t.Error("nobody was told of the loss")
+			t.Error("the loss was not reported")
 		}
 		cancel()
 		<-done
 
 		again := c.Node(a.Name())
 		if again == a {
-			t.Fatal("the node is the one that was killed")
+			t.Fatal("Node returns the killed node")
 		}
 		again.Join(owner.Config{})
 		c.Settle()
 		if got := c.Node(a.Name()); got != again {
-			t.Error("a node that lives was made anew")
+			t.Error("Node returns a new node for a running one")
 		}
 	})
 }
@@ -96,7 +96,7 @@ func TestPause(t *testing.T) {
 		a.Pause()
 		c.Advance(time.Second)
 		if owns(ob) {
-			t.Fatal("the other has the key within the lease")
+			t.Fatal("the other owner holds the key before the lease expires")
 		}
 		c.Advance(time.Minute)
 		if !owns(ob) || oa.Held(lease) {
@@ -105,13 +105,13 @@ func TestPause(t *testing.T) {
 		a.Resume()
 		c.Settle()
 		if len(oa.Leases()) == 0 {
-			t.Error("an owner that goes on gets nothing")
+			t.Error("a resumed owner gets no lease")
 		}
 	})
 }
 
-// TestCut: an owner that does not reach the managers loses its leases, and callers
-// reach it on.
+// A partitioned owner loses its leases, and callers
+// still reach it.
 func TestCut(t *testing.T) {
 	two(t, func(t *testing.T, c *leaseholdtest.Cluster, a, _ *leaseholdtest.Node, oa, ob *owner.Owner) {
 		a.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -125,7 +125,7 @@ func TestCut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer r.Body.Close() //nolint:errcheck // it was only read
+			defer r.Body.Close() //nolint:errcheck // read only
 			text, err := io.ReadAll(r.Body)
 			if err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestCut(t *testing.T) {
 		a.Cut()
 		c.Advance(time.Minute)
 		if got := ask(); got != "" || !owns(ob) {
-			t.Errorf("cut off, it says %q, and the other owns: %v", got, owns(ob))
+			t.Errorf("while partitioned: response %q, the other owns the key: %v", got, owns(ob))
 		}
 		a.Heal()
 		c.Settle()
@@ -150,17 +150,17 @@ func TestExpire(t *testing.T) {
 		lease, _ := oa.Check(key)
 		began := time.Now()
 		a.Expire()
-		// It was renewed at most a quarter of itself ago, and is waited for a fifth longer.
+		// The last renewal is at most a quarter of the lease ago, and the manager waits a fifth longer.
 		if passed := time.Since(began); passed < 9*time.Second || passed > 13*time.Second {
-			t.Errorf("a lease of 10 s ran out in %v", passed)
+			t.Errorf("a lease of 10 s has expired in %v", passed)
 		}
 		c.Advance(time.Second)
 		if oa.Held(lease) || !owns(ob) {
-			t.Error("the lease is still there, or the other has none")
+			t.Error("the lease is still held, or the other owner has none")
 		}
 		c.Settle()
 		if len(oa.Leases()) == 0 {
-			t.Error("it is not back")
+			t.Error("the owner has no lease after Heal")
 		}
 	})
 }
@@ -176,13 +176,13 @@ func TestManagers(t *testing.T) {
 		old := c.KillLeader()
 		c.Settle()
 		if !o.Held(lease) {
-			t.Error("a failover lost a lease")
+			t.Error("a lease is lost in a failover")
 		}
 		c.StartManager(old)
 		c.KillLeader()
 		c.Settle()
 		if !o.Held(lease) {
-			t.Error("the second failover lost a lease")
+			t.Error("a lease is lost in the second failover")
 		}
 		if c.Namespace() != "presence" || len(c.Managers()) != 3 {
 			t.Error(c.Namespace(), c.Managers())
@@ -190,8 +190,8 @@ func TestManagers(t *testing.T) {
 	})
 }
 
-// TestNamespaces: services of one application have namespaces of their own, on the same
-// managers and the same network.
+// Services of one application have separate namespaces, with the same
+// managers and network.
 func TestNamespaces(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		other := c.In("other")
@@ -199,7 +199,7 @@ func TestNamespaces(t *testing.T) {
 		c.Settle()
 		other.Settle()
 		if !owns(o) || !owns(p) {
-			t.Error("each has all keys of its namespace")
+			t.Error("each owner must hold all keys of its namespace")
 		}
 		if name, _ := c.Owner(key); name != "a" {
 			t.Error(name)
@@ -213,14 +213,14 @@ func TestNamespaces(t *testing.T) {
 	})
 }
 
-// TestLingering: what ends a moment after it was told to does not fail a test.
-func TestLingering(t *testing.T) {
+// Goroutines that end shortly after the test do not fail it.
+func TestLingeringGoroutines(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		a := c.Node("a")
 		a.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 10)) // and the server closes the connection
+			_, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 10)) // makes the server close the connection
 			if err == nil {
-				t.Error("all of it was read")
+				t.Error("the whole body was read")
 			}
 		}))
 		answer, err := c.Node("caller").Client().Post("http://"+a.Addr(), "text/plain", strings.NewReader(strings.Repeat("x", 1<<20)))

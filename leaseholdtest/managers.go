@@ -42,7 +42,7 @@ func (c *Cluster) isManager(name string) bool {
 func (c *Cluster) StartManager(name string) {
 	c.t.Helper()
 	if !c.isManager(name) || c.managers[name] != nil {
-		c.t.Fatalf("%q is not a manager that could be started: there are %v, and those that run do so already", name, c.Managers())
+		c.t.Fatalf("manager %q cannot be started: it is running, or not one of %v", name, c.Managers())
 	}
 	host := c.net.Host(name)
 	listener, err := host.Listen(managerPort)
@@ -66,28 +66,28 @@ func (c *Cluster) StartManager(name string) {
 	c.managers[name] = &running{m, host, store}
 }
 
-// boot names the boot of the machine of all managers. Its uptime follows virtual time, so that
-// managers that were all down know for how long, as on a real machine.
+// boot returns the boot ID and uptime of the machine of all managers. The uptime follows virtual
+// time, so that managers can measure an outage of all managers, as on a real machine.
 func (c *Cluster) boot() (name string, uptime time.Duration) {
 	return "leaseholdtest", time.Since(c.started)
 }
 
-// KillManager ends a manager without a chance to say a word. What it has stored stays.
+// KillManager ends a manager as kill -9 does. Its stored data stays.
 func (c *Cluster) KillManager(name string) {
 	c.t.Helper()
 	m := c.managers[name]
 	if m == nil {
-		c.t.Fatalf("%q is not a manager that runs", name)
+		c.t.Fatalf("%q is not a running manager", name)
 	}
 	m.host.Kill()
-	_ = m.store.Close() // from here on nothing of it is written
+	_ = m.store.Close() // rejects all further writes
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = m.Close(ended)
 	delete(c.managers, name)
 }
 
-// KillLeader kills the manager that leads, and returns its name.
+// KillLeader kills the leader, and returns its name.
 func (c *Cluster) KillLeader() string {
 	c.t.Helper()
 	name := nameOfManager(c.status().GetLeader())
@@ -107,23 +107,23 @@ func (c *Cluster) stopManager(name string) {
 	delete(c.managers, name)
 }
 
-// Move has a range go to a node ([leasehold.All] is everything), with its state if both can move it, and returns when
-// it has come there. The policy may take it on from there, as it does in production: "even" does not. Without a Mover
-// the state is lost, as it is in production. A node that does not take part, because it was paused for instance, is
-// waited for, and a move that comes to nothing is begun again.
+// Move moves a range to a node ([leasehold.All] is the whole key space), and returns when
+// the move is complete. The policy may move it again, as in production: "even" does not. Without a Mover at both
+// nodes the state is lost, as in production. Move waits for a paused node, and
+// retries a move that fails.
 func (c *Cluster) Move(r leasehold.Range, to string) {
 	c.t.Helper()
 	ordered := false
 	before := c.namespaceStatus().GetLsn()
 	var err error
-	for deadline := time.Now().Add(c.patience()); time.Now().Before(deadline); c.Advance(c.cfg.Lease / 200) {
+	for deadline := time.Now().Add(c.timeout()); time.Now().Before(deadline); c.Advance(c.cfg.Lease / 200) {
 		if !ordered {
 			err = c.orderMove(r, to)
 			ordered = err == nil
 		}
 		switch {
 		case ordered && c.namespaceStatus().GetMoves() > 0:
-		case ordered && (c.holds(to, r) || c.came(to, r.Start, before) && c.came(to, r.Last(), before)):
+		case ordered && (c.holds(to, r) || c.wasGranted(to, r.Start, before) && c.wasGranted(to, r.Last(), before)):
 			return
 		case err != nil && leasehold.KindOf(err) != leasehold.ErrNotFound:
 			c.t.Fatalf("moving %v to %s: %v", r, to, err)
@@ -131,34 +131,34 @@ func (c *Cluster) Move(r leasehold.Range, to string) {
 			ordered = false
 		}
 	}
-	c.t.Fatalf("%v is not with %s after %v: %v", r, to, c.patience(), err)
+	c.t.Fatalf("%v is not at %s after %v: %v", r, to, c.timeout(), err)
 }
 
 func (c *Cluster) orderMove(r leasehold.Range, to string) error {
-	_, err := ask(c, leaseholdv1.AdminServiceClient.MoveRange, &leaseholdv1.MoveRangeRequest{
+	_, err := request(c, leaseholdv1.AdminServiceClient.MoveRange, &leaseholdv1.MoveRangeRequest{
 		Version: wire.Version, Namespace: string(c.namespace), Owner: to,
 		Start: uint64(r.Start), Limit: uint64(r.Limit), LoseState: true,
 	})
 	return err
 }
 
-// came reports whether a key came to a node after a change of the table, whoever has it now.
-func (c *Cluster) came(node string, key leasehold.Key, after uint64) bool {
-	past, err := ask(c, leaseholdv1.AdminServiceClient.ListHistory,
+// wasGranted reports whether a key was granted or moved to a node after an LSN, even if another node holds it now.
+func (c *Cluster) wasGranted(node string, key leasehold.Key, after uint64) bool {
+	past, err := request(c, leaseholdv1.AdminServiceClient.ListHistory,
 		&leaseholdv1.ListHistoryRequest{Version: wire.Version, Namespace: string(c.namespace), Key: uint64(key)})
 	return err == nil && slices.ContainsFunc(past.GetEntries(), func(e *leaseholdv1.HistoryEntry) bool {
 		return e.GetLsn() > after && e.GetKind() != leaseholdv1.ChangeKind_CHANGE_KIND_VACATED && e.GetHolder().GetOwner() == node
 	})
 }
 
-// holds reports whether a node has all of a range, one lease after the other.
+// holds reports whether a node holds all leases of a range.
 func (c *Cluster) holds(node string, r leasehold.Range) bool {
 	for next := r.Start; ; {
 		held, err := c.lookup(next)
 		if err != nil || held.GetOwner() != node {
 			return false
 		}
-		limit := leasehold.Key(held.GetLease().GetLimit()) // 0 is the end of all
+		limit := leasehold.Key(held.GetLease().GetLimit()) // 0 is the end of the key space
 		if limit-1 >= r.Last() {
 			return true
 		}
@@ -171,7 +171,7 @@ func (c *Cluster) createNamespace() {
 	config := &leaseholdv1.NamespaceConfig{
 		Name: string(c.namespace), Policy: c.cfg.Policy, Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease)},
 	}
-	_, err := ask(c, leaseholdv1.AdminServiceClient.CreateNamespace, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
+	_, err := request(c, leaseholdv1.AdminServiceClient.CreateNamespace, &leaseholdv1.CreateNamespaceRequest{Version: wire.Version, Namespace: config})
 	if err != nil {
 		c.t.Fatalf("creating the namespace: %v", err)
 	}
@@ -179,16 +179,16 @@ func (c *Cluster) createNamespace() {
 
 func (c *Cluster) status() *leaseholdv1.GetStatusResponse {
 	c.t.Helper()
-	sound := func(a leaseholdv1.AdminServiceClient, ctx context.Context, r *leaseholdv1.GetStatusRequest, _ ...grpc.CallOption) (*leaseholdv1.GetStatusResponse, error) {
+	getStatus := func(a leaseholdv1.AdminServiceClient, ctx context.Context, r *leaseholdv1.GetStatusRequest, _ ...grpc.CallOption) (*leaseholdv1.GetStatusResponse, error) {
 		s, err := a.GetStatus(ctx, r)
 		if err == nil && s.GetProblem() != "" {
 			return nil, leasehold.Errorf("status", leasehold.ErrUnavailable, s.GetManager(), "%s", s.GetProblem())
 		}
 		return s, err
 	}
-	s, err := ask(c, sound, &leaseholdv1.GetStatusRequest{Version: wire.Version})
+	s, err := request(c, getStatus, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 	if err != nil {
-		c.t.Fatalf("no manager knows the state of the cluster: %v", err)
+		c.t.Fatalf("no manager returns the status of the cluster: %v", err)
 	}
 	return s
 }
@@ -204,15 +204,15 @@ func (c *Cluster) namespaceStatus() *leaseholdv1.NamespaceStatus {
 }
 
 func (c *Cluster) lookup(key leasehold.Key) (*leaseholdv1.HeldRange, error) {
-	r, err := ask(c, leaseholdv1.AdminServiceClient.LookupKey,
+	r, err := request(c, leaseholdv1.AdminServiceClient.LookupKey,
 		&leaseholdv1.LookupKeyRequest{Version: wire.Version, Namespace: string(c.namespace), Key: uint64(key)})
 	return r.GetRange(), err
 }
 
-// leasesOf returns how many leases a node has, as the managers have it.
+// leasesOf returns the number of a node's leases according to the managers.
 func (c *Cluster) leasesOf(node string) uint32 {
 	c.t.Helper()
-	answer, err := ask(c, leaseholdv1.AdminServiceClient.ListOwners,
+	answer, err := request(c, leaseholdv1.AdminServiceClient.ListOwners,
 		&leaseholdv1.ListOwnersRequest{Version: wire.Version, Namespace: string(c.namespace)})
 	if err != nil {
 		c.t.Fatalf("listing the owners: %v", err)
@@ -225,18 +225,18 @@ func (c *Cluster) leasesOf(node string) uint32 {
 	return 0
 }
 
-// ask asks the managers that run, one after the other, until one answers, for as long
-// as it takes them to agree on a leader.
-func ask[Q, R any](c *Cluster, call func(leaseholdv1.AdminServiceClient, context.Context, Q, ...grpc.CallOption) (R, error), question Q) (R, error) {
+// request sends an admin request to the running managers, one after the other, and retries until one replies, for
+// as long as an election may take.
+func request[Q, R any](c *Cluster, call func(leaseholdv1.AdminServiceClient, context.Context, Q, ...grpc.CallOption) (R, error), in Q) (R, error) {
 	var last R
 	var err error
-	for deadline := time.Now().Add(c.patience()); time.Now().Before(deadline); c.Advance(100 * time.Millisecond) {
+	for deadline := time.Now().Add(c.timeout()); time.Now().Before(deadline); c.Advance(100 * time.Millisecond) {
 		if len(c.managers) == 0 {
-			return last, leasehold.Errorf("ask", leasehold.ErrUnavailable, "", "all managers were killed: start one")
+			return last, leasehold.Errorf("request", leasehold.ErrUnavailable, "", "all managers were killed: start one")
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.managers)) {
 			ctx, cancel := c.context()
-			last, err = call(c.admin(name), ctx, question)
+			last, err = call(c.admin(name), ctx, in)
 			cancel()
 			err = wire.ToError(err)
 			if kind := leasehold.KindOf(err); kind != leasehold.ErrUnavailable && kind != leasehold.ErrNotLeader {

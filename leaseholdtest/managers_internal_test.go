@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// TestKilledManagersWriteNothing: a manager that was killed has no way to the store. It
-// would use one to resign, now and then, while its goroutines end.
+// A killed manager cannot write to the store. Otherwise it
+// could resign while its goroutines end.
 func TestKilledManagersWriteNothing(t *testing.T) {
 	Run(t, Config{}, func(t *testing.T, c *Cluster) {
 		store := c.managers["m1"].store
@@ -16,7 +16,7 @@ func TestKilledManagersWriteNothing(t *testing.T) {
 		}
 		c.KillManager("m1")
 		if _, err := store.Record(t.Context(), true); leasehold.KindOf(err) != leasehold.ErrClosed {
-			t.Errorf("the store of a manager that was killed answers %v", err)
+			t.Errorf("the store of a killed manager returns %v", err)
 		}
 	})
 }

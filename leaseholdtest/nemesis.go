@@ -10,16 +10,16 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Nemesis hurts the servers and managers of a cluster in ways that an application must
-// survive: it kills, pauses, cuts off, restarts and moves, one thing at a time. It is for
+// A Nemesis injects faults into the servers and managers of a cluster that an application must
+// survive: it kills, pauses, partitions, restarts and moves, one fault at a time. It is for
 // the goroutine of the test.
 type Nemesis struct {
-	// Random decides. With the same seed the same things are done, but what comes of
-	// them also depends on the scheduler.
+	// Random selects the faults. The same seed selects the same faults, but their effects
+	// also depend on the scheduler.
 	Random *rand.Rand
-	// Start starts the application's server on a node. It returns a function that stops
-	// it properly, with its state moved away; nil if it has none. All that runs on the
-	// node must end with it: see [Node.Cleanup].
+	// Start starts the application's server on a node. It returns a function that moves its
+	// state away and stops it; nil if it has no state. All goroutines of the server
+	// must end with the node: see [Node.Cleanup].
 	Start func(n *Node) (leave func(context.Context) error)
 
 	cluster *Cluster
@@ -27,7 +27,7 @@ type Nemesis struct {
 	leave   map[string]func(context.Context) error
 }
 
-// Begin starts a server on each of the nodes, and lets the cluster settle.
+// Begin starts a server on each of the nodes, and waits until the cluster has settled.
 func (e *Nemesis) Begin(c *Cluster, names ...string) {
 	c.t.Helper()
 	e.cluster, e.names, e.leave = c, names, make(map[string]func(context.Context) error)
@@ -41,10 +41,10 @@ func (e *Nemesis) start(name string) {
 	e.leave[name] = e.Start(e.cluster.Node(name))
 }
 
-// Strike does one thing to one server, or to the leading manager if there are several,
-// and lets the cluster recover for as long as it takes to settle. It says what it has
-// done. State is lost by some of what it does; by what it calls "restart", "move" and
-// "failover" none is, if servers can move theirs.
+// Strike injects one fault into a server, or into the leader if there are several managers,
+// and waits until the cluster has settled. It returns a description of the fault.
+// Some faults lose state; "restart", "move" and
+// "failover" do not, if the servers can move their state.
 func (e *Nemesis) Strike() string {
 	e.cluster.t.Helper()
 	done := e.Hurt()
@@ -52,7 +52,7 @@ func (e *Nemesis) Strike() string {
 	return done
 }
 
-// Hurt is Strike without the settling: the next blow may come before the cluster has
+// Hurt is Strike without the wait: the next fault may begin before the cluster has
 // recovered from this one.
 func (e *Nemesis) Hurt() string {
 	c := e.cluster
@@ -61,7 +61,7 @@ func (e *Nemesis) Hurt() string {
 	n := c.Node(name)
 	kinds := 7
 	if c.cfg.Managers < 2 {
-		kinds = 6 // without the failover
+		kinds = 6 // no failover
 	}
 	switch e.Random.IntN(kinds) {
 	case 0:
@@ -74,7 +74,7 @@ func (e *Nemesis) Hurt() string {
 		others := slices.DeleteFunc(slices.Clone(e.names), func(other string) bool { return other == name })
 		cut := func() {
 			if len(others) > 0 {
-				n.Cut(others...) // without names it would be from the managers
+				n.Cut(others...) // without names it cuts off the managers
 			}
 		}
 		return e.during(cut, 10*time.Second, n.Heal, "cut %s off from the other servers for %v", name)
@@ -92,7 +92,7 @@ func (e *Nemesis) Hurt() string {
 	}
 }
 
-// during hurts a server, lets some time pass, and heals it. It says for how long.
+// during injects a fault for a random time, and returns its description.
 func (e *Nemesis) during(hurt func(), most time.Duration, heal func(), format, name string) string {
 	e.cluster.t.Helper()
 	hurt()
@@ -102,10 +102,10 @@ func (e *Nemesis) during(hurt func(), most time.Duration, heal func(), format, n
 	return fmt.Sprintf(format, name, d)
 }
 
-// piece is a quarter of all keys.
+// piece returns a random quarter of the key space.
 func (e *Nemesis) piece() leasehold.Range {
 	quarter := leasehold.Key(e.Random.IntN(4))
-	return leasehold.Range{Start: quarter << 62, Limit: (quarter + 1) << 62} // the limit of the last is 0
+	return leasehold.Range{Start: quarter << 62, Limit: (quarter + 1) << 62} // the last limit overflows to 0
 }
 
 func (e *Nemesis) restart(name string) {
@@ -115,9 +115,9 @@ func (e *Nemesis) restart(name string) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := leave(ctx); err != nil {
-			c.t.Errorf("%s does not leave properly: %v", name, err)
+			c.t.Errorf("%s cannot leave: %v", name, err)
 		}
 	}
-	c.Node(name).Kill() // it is done
+	c.Node(name).Kill()
 	e.start(name)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
-// TestNemesis: everything that it can do happens, the cluster recovers from all of it,
-// and state is lost only by what may lose some.
+// Every fault occurs, the cluster recovers,
+// and only the faults that may lose state do.
 func TestNemesis(t *testing.T) {
 	struck := make(map[string]int)
 	for seed := range uint64(6) {
@@ -37,7 +37,7 @@ func TestNemesis(t *testing.T) {
 					}
 				case "kill":
 					if lost == 0 {
-						t.Errorf("%s: nothing was lost", done)
+						t.Errorf("%s: no loss", done)
 					}
 				}
 			}
@@ -45,20 +45,20 @@ func TestNemesis(t *testing.T) {
 	}
 	for _, kind := range []string{"kill", "pause", "cut", "move", "restart", "failover"} {
 		if struck[kind] == 0 {
-			t.Errorf("there was no %s: %v", kind, struck)
+			t.Errorf("no %s among the faults: %v", kind, struck)
 		}
 	}
 }
 
-// TestNemesisOfOne: a server that is alone has no others that it could be cut off from,
-// and stays with the managers.
+// A single server cannot be partitioned from other servers,
+// and stays connected to the managers.
 func TestNemesisOfOne(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Lease: time.Second}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		var losses atomic.Int64
 		watch(t, c, &losses)
 		e := &leaseholdtest.Nemesis{Random: rand.New(rand.NewPCG(1, 1)), Start: func(n *leaseholdtest.Node) func(context.Context) error {
 			start(t, n)
-			return nil // nobody could take its state
+			return nil // no other owner can import its state
 		}}
 		e.Begin(c, "a")
 		cuts := 0
@@ -72,12 +72,12 @@ func TestNemesisOfOne(t *testing.T) {
 			}
 		}
 		if cuts == 0 {
-			t.Error("it was never cut off from other servers")
+			t.Error("no fault was a partition from other servers")
 		}
 	})
 }
 
-// start runs a server whose state can be moved.
+// start runs a server with a Mover.
 func start(t *testing.T, n *leaseholdtest.Node) func(context.Context) error {
 	t.Helper()
 	cfg := n.MovingConfig()

@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A Node is a computer in the cluster's network. Its methods may be called from many
-// goroutines at once, but for those that fail the test.
+// A Node is a computer in the cluster's network. It is safe for concurrent use, except for the
+// methods that can fail the test.
 type Node struct {
 	cluster *Cluster
 	host    *memnet.Host
@@ -31,17 +31,17 @@ type Node struct {
 	cleanups []func(context.Context)
 }
 
-// Port is where the server of a node is expected: owners join with it as their address.
+// Port is the port of a node's server in the owner's address.
 const Port = 8080
 
 // Name returns the node's name, which is also its host name in the network.
 func (n *Node) Name() string { return n.host.Name() }
 
-// Addr returns where callers reach the node's server: "a:8080".
+// Addr returns the address of the node's server for callers: "a:8080".
 func (n *Node) Addr() string { return fmt.Sprintf("%s:%d", n.Name(), Port) }
 
-// Listen listens on a port of the node; 0 is any that is free. The listener is closed
-// when the node is.
+// Listen listens on a port of the node; 0 selects a free port. The listener is closed
+// with the node.
 func (n *Node) Listen(port int) net.Listener {
 	n.cluster.t.Helper()
 	l, err := n.host.Listen(port)
@@ -51,25 +51,25 @@ func (n *Node) Listen(port int) net.Listener {
 	return l
 }
 
-// Dial connects to an address in the cluster's network. It is made for
-// [grpc.WithContextDialer]; with target "passthrough:///b:8080" gRPC leaves the name
-// to it.
+// Dial connects to an address in the cluster's network. It is for
+// [grpc.WithContextDialer]; with target "passthrough:///b:8080" gRPC passes the name
+// unresolved.
 func (n *Node) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return n.host.Dial(ctx, addr)
 }
 
-// DialContext is Dial as an [net/http.Transport] wants it.
+// DialContext is Dial for [net/http.Transport].
 func (n *Node) DialContext(ctx context.Context, _, addr string) (net.Conn, error) {
 	return n.host.Dial(ctx, addr)
 }
 
-// DialOptions make a gRPC connection start at this node.
+// DialOptions returns the options of gRPC connections from this node.
 func (n *Node) DialOptions() []grpc.DialOption { return dialer(n.host) }
 
-// OwnerConfig returns what an owner on this node joins with: as a server with the
-// node's name and address. One that moves state, as a map of package leasemap does, joins
-// with [Node.MovingConfig]: it would listen on a real socket otherwise, which holds the
-// clock for ever.
+// OwnerConfig returns the configuration of an owner on this node, with the
+// node's name and address. An owner that moves state, such as a map of package leasemap, needs
+// [Node.MovingConfig]: otherwise it would listen on a real socket, which stops the
+// clock.
 func (n *Node) OwnerConfig() owner.Config {
 	return owner.Config{
 		Namespace: n.cluster.namespace, Managers: n.cluster.Managers(), Name: leasehold.OwnerID(n.Name()), Addr: n.Addr(),
@@ -77,8 +77,8 @@ func (n *Node) OwnerConfig() owner.Config {
 	}
 }
 
-// MovingConfig is OwnerConfig with [Node.Mover]: what leasemap.Join wants. Whoever calls
-// [owner.Join] adds Export and Import to its Mover.
+// MovingConfig returns OwnerConfig with [Node.Mover], for leasemap.Join. For
+// [owner.Join] the caller adds Export and Import to the Mover.
 func (n *Node) MovingConfig() owner.Config {
 	n.cluster.t.Helper()
 	cfg := n.OwnerConfig()
@@ -86,8 +86,7 @@ func (n *Node) MovingConfig() owner.Config {
 	return cfg
 }
 
-// Mover returns what an owner on this node needs to move state over the cluster's
-// network. Export and Import are not in it.
+// Mover returns a Mover for the cluster's network, without Export and Import.
 func (n *Node) Mover() *owner.Mover {
 	n.cluster.t.Helper()
 	l := n.Listen(0)
@@ -97,7 +96,7 @@ func (n *Node) Mover() *owner.Mover {
 	}
 }
 
-// LookupConfig returns what a caller on this node opens a lookup with.
+// LookupConfig returns the configuration of a lookup on this node.
 func (n *Node) LookupConfig() lookup.Config {
 	return lookup.Config{
 		Namespace: n.cluster.namespace, Managers: n.cluster.Managers(),
@@ -105,8 +104,8 @@ func (n *Node) LookupConfig() lookup.Config {
 	}
 }
 
-// Join joins an owner on this node, and closes it with the node. What cfg leaves out is
-// as in OwnerConfig. It must be called by the test's goroutine.
+// Join joins an owner on this node, and closes it with the node. OwnerConfig has the defaults
+// of cfg. It must be called by the test's goroutine.
 func (n *Node) Join(cfg owner.Config) *owner.Owner {
 	n.cluster.t.Helper()
 	usual := n.OwnerConfig()
@@ -130,10 +129,10 @@ func (n *Node) Lookup() *lookup.Lookup {
 	return l
 }
 
-// start starts something on a node, or fails the test.
+// start opens a client on a node, or fails the test.
 func start[T any](n *Node, open func(context.Context) (T, error)) (started T) {
 	n.cluster.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), n.cluster.patience())
+	ctx, cancel := context.WithTimeout(context.Background(), n.cluster.timeout())
 	defer cancel()
 	var err error
 	labelled(n.Name(), func() { started, err = open(ctx) })
@@ -143,15 +142,14 @@ func start[T any](n *Node, open func(context.Context) (T, error)) (started T) {
 	return started
 }
 
-// labelled starts something on a node, or a manager. Its goroutines have the node's name
-// for a label, by which profiles tell one from the other.
+// labelled calls start with the name of the node or manager as profiler label of its goroutines.
 func labelled(node string, start func()) {
 	pprof.Do(context.Background(), pprof.Labels("node", node), func(context.Context) { start() })
 }
 
-// Cleanup has a function called when the node is killed, with a context that has ended,
-// or when the test is over, with one that lasts for ten seconds: to close what runs on
-// the node. The last comes first.
+// Cleanup registers a function that closes a server of the node. It is called when the node is
+// killed, with a context that has ended, or at the end of the test, with a timeout of ten
+// seconds. The functions are called in reverse order.
 func (n *Node) Cleanup(f func(ctx context.Context)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -185,7 +183,7 @@ func (n *Node) Serve(handler http.Handler) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Serve(listener) // it ends with the node, one way or another
+		_ = server.Serve(listener) // ends with the node
 	}()
 	n.Cleanup(func(context.Context) {
 		_ = server.Close()
@@ -193,17 +191,17 @@ func (n *Node) Serve(handler http.Handler) {
 	})
 }
 
-// Client returns an HTTP client on this node, for addresses in the cluster's network.
-// It gives up after ten seconds.
+// Client returns an HTTP client on this node, for addresses in the cluster's network,
+// with a timeout of ten seconds.
 func (n *Node) Client() *http.Client {
 	transport := &http.Transport{DialContext: n.DialContext}
 	n.Cleanup(func(context.Context) { transport.CloseIdleConnections() })
-	return &http.Client{Transport: transport, Timeout: within}
+	return &http.Client{Transport: transport, Timeout: requestTimeout}
 }
 
-// Kill ends the node as kill -9 ends a process: its connections are reset, nobody hears
-// a word, and what it held is gone. A node of the same name may come after it, and
-// gets the name's leases when the old ones have run out.
+// Kill ends the node as kill -9 ends a process: its connections are reset, its last messages are
+// dropped, and its state is lost. A new node may have the same name, and
+// gets the name's leases after the old ones have expired.
 func (n *Node) Kill() {
 	n.cluster.mu.Lock()
 	n.killed = true
@@ -215,16 +213,16 @@ func (n *Node) Kill() {
 }
 
 // Pause stops the node, as a long garbage collection or kill -STOP does: it neither
-// hears nor says anything until Resume. Its goroutines run on if they do neither.
+// receives nor sends until Resume. Its goroutines run while they do neither.
 func (n *Node) Pause() { n.host.Freeze() }
 
-// Resume lets a paused node go on.
+// Resume resumes a paused node.
 func (n *Node) Resume() { n.host.Thaw() }
 
-// Cut separates the node from others, named by their hosts: "b", "m1". Without names
-// it is separated from all managers, and keeps its connections to callers. Nothing is
-// told to either side, and what was under way arrives after Heal. A name that no host
-// has fails the test: a cut that separates nobody proves nothing.
+// Cut partitions the node from other hosts: "b", "m1". Without names
+// it is partitioned from all managers, and keeps its connections to callers. Connections stay
+// open, and messages in flight arrive after Heal. An unknown host name
+// fails the test.
 func (n *Node) Cut(names ...string) {
 	n.cluster.t.Helper()
 	if len(names) == 0 {
@@ -235,7 +233,7 @@ func (n *Node) Cut(names ...string) {
 	hosts := n.cluster.hosts()
 	for _, name := range names {
 		if !slices.Contains(hosts, name) {
-			n.cluster.t.Fatalf("%s cannot be cut off from %q: there are only %v", n.Name(), name, hosts)
+			n.cluster.t.Fatalf("%s cannot be cut off from %q: the hosts are %v", n.Name(), name, hosts)
 		}
 	}
 	for _, name := range names {
@@ -246,17 +244,17 @@ func (n *Node) Cut(names ...string) {
 // Heal ends all cuts of the node.
 func (n *Node) Heal() { n.cluster.net.HealAll(n.Name()) }
 
-// Expire lets the leases of the node run out, because it does not reach the managers for
-// as long as that takes. When it returns, the managers have given its keys to other nodes,
-// and it reaches them again. There must be another: leases that no other owner could have
-// are suspended and do not end, which [Node.Cut] and [Node.Heal] are for.
+// Expire partitions the node from the managers until its leases have expired. When it returns,
+// the managers have granted its keys to other nodes,
+// and the partition is healed. It requires another owner: without one, the managers keep the
+// leases, which are suspended. For that use [Node.Cut] and [Node.Heal].
 func (n *Node) Expire() {
 	n.cluster.t.Helper()
 	n.Cut()
 	defer n.Heal()
-	for deadline := time.Now().Add(n.cluster.patience()); n.cluster.leasesOf(n.Name()) > 0; n.cluster.Advance(n.cluster.cfg.Lease / 100) {
+	for deadline := time.Now().Add(n.cluster.timeout()); n.cluster.leasesOf(n.Name()) > 0; n.cluster.Advance(n.cluster.cfg.Lease / 100) {
 		if time.Now().After(deadline) {
-			n.cluster.t.Fatalf("the leases of %s do not run out: want another node with an owner that can have its keys", n.Name())
+			n.cluster.t.Fatalf("the leases of %s do not expire: want another node with an owner that can have its keys", n.Name())
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// TestLongLease: what takes as long as a lease lasts is waited for, however long that
-// is.
+// Settle waits for the expiry of leases of any
+// duration.
 func TestLongLease(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Lease: 15 * time.Minute}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		a, b := c.Node("a"), c.Node("b")
@@ -27,13 +27,13 @@ func TestLongLease(t *testing.T) {
 		a.Kill()
 		c.Settle()
 		if !owns(left) {
-			t.Error("settled, and the other has not got the key")
+			t.Error("after Settle the other owner does not hold the key")
 		}
 	})
 }
 
-// TestSettleWaitsForMoves: a move that takes long changes nothing in the table until it
-// is done.
+// A long move does not change the table until it
+// is complete.
 func TestSettleWaitsForMoves(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		join := func(n *leaseholdtest.Node) *owner.Owner {
@@ -62,14 +62,14 @@ func TestSettleWaitsForMoves(t *testing.T) {
 		late := join(c.Node("b"))
 		c.Settle()
 		if len(late.Leases()) == 0 {
-			t.Error("settled, and what the new owner is to have is on its way")
+			t.Error("after Settle a move to the new owner is in progress")
 		}
 	})
 }
 
-// TestSettleWaitsForTheVacant: that there are owners, and nothing changes, is not enough
-// while some keys wait for theirs.
-func TestSettleWaitsForTheVacant(t *testing.T) {
+// Owners and an unchanged table are not sufficient
+// while some keys have no owner.
+func TestSettleWaitsForVacantRanges(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		fix(t, c, &leaseholdv1.StaticSlot{Owner: "a"}, &leaseholdv1.StaticSlot{Start: 1 << 63, Owner: "b"})
 		c.Node("a").Join(owner.Config{})
@@ -86,7 +86,7 @@ func TestSettleWaitsForTheVacant(t *testing.T) {
 		}()
 		c.Settle()
 		if name, _ := c.Owner(1 << 63); name != "b" {
-			t.Errorf("settled, and the keys of b are with %q", name)
+			t.Errorf("after Settle the owner of b's keys is %q", name)
 		}
 		if late := <-joined; late != nil {
 			_ = late.Close(t.Context())
@@ -94,14 +94,14 @@ func TestSettleWaitsForTheVacant(t *testing.T) {
 	})
 }
 
-// fix gives keys to owners by hand.
+// fix assigns keys to owners by the static policy.
 func fix(t *testing.T, c *leaseholdtest.Cluster, slots ...*leaseholdv1.StaticSlot) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+c.Managers()[0], c.Node("console").DialOptions()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // nothing is under way
+	defer conn.Close() //nolint:errcheck // without pending requests
 	_, err = leaseholdv1.NewAdminServiceClient(conn).UpdateNamespace(t.Context(), &leaseholdv1.UpdateNamespaceRequest{
 		Version: wire.Version, Namespace: &leaseholdv1.NamespaceConfig{Name: string(c.Namespace()), Policy: "static", Static: slots},
 	})

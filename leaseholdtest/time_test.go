@@ -9,15 +9,15 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// TestLockOverTime: a server that holds a lock while time passes, as the package's
-// documentation says it should, does not hold the clock.
-func TestLockOverTime(t *testing.T) {
+// A server that holds a lock while time passes, as the package's
+// documentation recommends, does not stop the clock.
+func TestChannelLockDoesNotStopClock(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		lock := make(chan struct{}, 1)
 		c.Node("a").Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			lock <- struct{}{}
 			defer func() { <-lock }()
-			time.Sleep(time.Second) // writes to a database, say
+			time.Sleep(time.Second) // such as a write to a database
 			_, _ = io.WriteString(w, "done")
 		}))
 		began := time.Now()
@@ -38,7 +38,7 @@ func TestLockOverTime(t *testing.T) {
 			}
 		}
 		if passed := time.Since(began).Truncate(time.Second); passed != 3*time.Second {
-			t.Errorf("three that take a second each, one after the other, took %v", passed)
+			t.Errorf("three sequential requests of a second each took %v", passed)
 		}
 	})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// TestRollingRestart: while every server is restarted, one after the other, nothing that
-// was acknowledged is lost.
+// While every server restarts, one after the other, no acknowledged
+// write is lost.
 func TestRollingRestart(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		names := []string{"a", "b", "c"}
@@ -38,7 +38,7 @@ func TestRollingRestart(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			cancel()
-			c.Node(name).Kill() // it is done
+			c.Node(name).Kill() // after Close
 			serve(t, c.Node(name))
 			c.Settle()
 		}
@@ -58,9 +58,9 @@ func mustSet(t *testing.T, c *client, name, value string) {
 	}
 }
 
-// TestLinearizableUnderFaults: real servers, managers and callers are killed, paused,
-// cut off and restarted. What callers see is what registers do that are asked one
-// request at a time, and are lost when a lookup says so.
+// Servers, managers and callers are killed, paused,
+// partitioned and restarted. The history of the callers is linearizable: registers
+// execute one request at a time, and are lost when a lookup reports a loss.
 func TestLinearizableUnderFaults(t *testing.T) {
 	seeds := 40
 	if testing.Short() {
@@ -82,18 +82,18 @@ func TestLinearizableUnderFaults(t *testing.T) {
 					}
 				}
 				if result := porcupine.CheckOperations(oracle.RegisterModel(), history); !result {
-					t.Errorf("this is not what registers do: %+v", history)
+					t.Errorf("the history is not linearizable: %+v", history)
 				}
 			})
 		})
 	}
-	t.Logf("%d histories: %d reads found a value, of %d requests nobody knows, %d values were lost", seeds, found, unknown, lost)
+	t.Logf("%d histories: %d reads found a value, %d requests are indeterminate, %d values were lost", seeds, found, unknown, lost)
 	if found < 10*seeds || unknown == 0 || lost == 0 {
-		t.Error("that proves little")
+		t.Error("the history has too few operations")
 	}
 }
 
-// live lets a cluster live for some minutes, and returns what happened.
+// live runs a cluster for some minutes, and returns the history.
 func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
 	history := oracle.NewRegisters("alice", "bob", "carol")
 	nemesis := &leaseholdtest.Nemesis{
@@ -124,7 +124,7 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 	}
 	for range 6 {
 		history.Fault()
-		t.Log(nemesis.Strike()) // it settles, so that every loss is that of the last one
+		t.Log(nemesis.Strike()) // followed by a settle, so that every loss is from the last fault
 	}
 	clients.Wait()
 	c.Settle()
@@ -133,7 +133,7 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 	return history.History()
 }
 
-// request carries out what is to be done to a register.
+// request executes an operation on a register.
 func (c *client) request(ctx context.Context, in *oracle.Request) (oracle.Answer, error) {
 	if in.Do == oracle.Write {
 		_, err := c.ask(ctx, http.MethodPut, in.Name, reply{Value: in.Value}, false)
@@ -141,7 +141,7 @@ func (c *client) request(ctx context.Context, in *oracle.Request) (oracle.Answer
 	}
 	was, err := c.ask(ctx, http.MethodGet, in.Name, reply{}, false)
 	if err != nil || in.Do == oracle.Read {
-		in.Do = oracle.Read // no more than that was tried
+		in.Do = oracle.Read // no write was tried
 		return oracle.Answer{Value: was.Value}, err
 	}
 	in.Want = was.Value

@@ -9,24 +9,24 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Config says what a map holds and for how long. The zero Config is good.
+// Config configures a map. The zero Config is valid.
 type Config[V any] struct {
-	// TTL is for how long a value lasts that is neither changed nor touched. Zero is
-	// for ever, and is not allowed with Weak.
+	// TTL is the time after which a value expires that is neither changed nor touched. Zero
+	// means that values do not expire, and is invalid with Weak.
 	TTL time.Duration
-	// Max bounds how many names the map holds. Default 1 million.
+	// Max limits the number of names. Default 1 million.
 	Max int
 
-	// Key returns the key of a name. Callers must use the same. Default
+	// Key returns the key of a name. Callers must use the same function. Default
 	// [leasehold.KeyOf].
 	Key func(name string) leasehold.Key
 
-	// Encode and Decode turn a value into what is sent to another server, and back.
-	// Encode appends to dst; a value takes at most 4 MiB with its name. Both are called
-	// from many goroutines, and by servers of different versions of the application.
-	// Default: JSON, which leaves out fields that are not exported and replaces what is
-	// not UTF-8 in strings. A value that cannot be encoded keeps its range from moving, and
-	// has it lost at Close: the owner's log, and Close, name it.
+	// Encode and Decode convert a value for the move to another server.
+	// Encode appends to dst; name and value are at most 4 MiB. Both must be safe for
+	// concurrent use, and compatible between the versions of the application.
+	// Default: JSON, which omits unexported fields and replaces invalid
+	// UTF-8 in strings. A value that cannot be encoded prevents its range from moving, and
+	// the range is lost at Close, which returns an error. The owner's log contains the name.
 	Encode func(dst []byte, v *V) ([]byte, error)
 	Decode func(data []byte, v *V) error
 
@@ -35,25 +35,25 @@ type Config[V any] struct {
 }
 
 const (
-	opNew     = "new map"
-	opGet     = "get"
-	opUpdate  = "update"
-	usualMax  = 1_000_000
-	maxRecord = 4 << 20
+	opNew      = "new map"
+	opGet      = "get"
+	opUpdate   = "update"
+	defaultMax = 1_000_000
+	maxRecord  = 4 << 20 // bytes
 )
 
 func (c *Config[V]) validate() error {
-	c.Max = cmp.Or(c.Max, usualMax)
+	c.Max = cmp.Or(c.Max, defaultMax)
 	if c.Key == nil {
 		c.Key = leasehold.KeyOf
 	}
 	switch {
 	case c.Max < 0 || c.TTL < 0:
-		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "Max is %d and TTL %v: neither may be negative", c.Max, c.TTL)
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "Max is %d and TTL %v: want 0 or more", c.Max, c.TTL)
 	case (c.Encode == nil) != (c.Decode == nil):
-		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "Encode and Decode go together: set both or neither")
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "only one of Encode and Decode is set: set both or neither")
 	case c.Weak && c.TTL == 0:
-		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "a weak map keeps what it no longer owns until that expires: set TTL")
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "TTL is 0 in a weak map, which keeps values of names that it does not own until they expire: set TTL")
 	}
 	if c.Encode == nil {
 		c.Encode = func(dst []byte, v *V) ([]byte, error) { return appendJSON(dst, v) }
@@ -62,8 +62,8 @@ func (c *Config[V]) validate() error {
 	return nil
 }
 
-// appendJSON writes a value as it is: what is escaped for HTML would be up to six times as
-// long, and a value that the application takes for short enough would not be.
+// appendJSON encodes without HTML escapes, which make a value up to six times as long, and
+// possibly longer than maxRecord.
 func appendJSON(dst []byte, v any) ([]byte, error) {
 	buffer := bytes.NewBuffer(dst)
 	encoder := json.NewEncoder(buffer)

@@ -12,14 +12,14 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A Status is what a user has last said.
+// A Status is the last status of a user.
 type Status struct {
 	Text string
-	Said int // how often
+	Said int // number of updates
 }
 
-// A server joins, and has a map of what it owns. Its requests go to whichever server
-// owns the name: packages leasegrpc and leasehttp see to that.
+// A server joins with a map of its names. Packages leasegrpc and leasehttp route requests
+// to the owner of the name.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -39,13 +39,13 @@ func Example() {
 	case err != nil:
 		log.Print(err)
 	}
-	// Everything moves to other servers. Requests go on being served meanwhile.
+	// All names move to other servers. The server serves requests meanwhile.
 	if err := statuses.Close(ctx); err != nil {
 		log.Print(err)
 	}
 }
 
-// all is the leases of a server that has them all, for as long as it likes.
+// all is the Checker of a server that always holds all keys.
 type all struct{}
 
 func (all) Check(key leasehold.Key) (owner.Lease, bool) {
@@ -80,7 +80,7 @@ func ExampleMap_Update() {
 	// Output: {at work 2} <nil>
 }
 
-// Of two who change what they have read, the second hears that it was changed.
+// Of two concurrent read-modify-write operations the second fails.
 func ExampleWithVersion() {
 	ctx, statuses := context.Background(), alone[string]()
 	read, err := statuses.Set(ctx, "ann", "at home")

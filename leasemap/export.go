@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Mover returns what moves values to other servers that have such a map, and takes
-// theirs in. Addresses and credentials may be set before it is used.
+// Mover returns a Mover that moves values between servers with such a map. The application may
+// set its addresses and credentials.
 func (m *Map[V]) Mover() *owner.Mover {
 	return &owner.Mover{
 		Export: func(ctx context.Context, out *owner.Export) error { return m.export(ctx, out) },
@@ -19,12 +19,11 @@ func (m *Map[V]) Mover() *owner.Mover {
 	}
 }
 
-// copyTime is how long values are copied before there is a rest, which is as long: the
-// range is served meanwhile, by the same processors.
+// copyTime is the time of copying before a pause of the same length, because the
+// server needs the processors for requests.
 const copyTime = time.Millisecond
 
-// An outgoing is a range whose values go to another server: what is used of
-// [owner.Export].
+// An outgoing is the part of [owner.Export] that export uses.
 type outgoing interface {
 	Range() leasehold.Range
 	Generation(key leasehold.Key) leasehold.Generation
@@ -32,21 +31,22 @@ type outgoing interface {
 	Stop() error
 }
 
-// A copied is the part of a shard that has been copied, while it is served. It is under
-// the shard's lock.
+// A copied is the part of a shard that is being exported while operations change it. The
+// shard's lock protects it.
 type copied[V any] struct {
 	leasehold.Range
 	shard   *shard[V]
-	changed map[string]struct{} // what may have changed since; nil if nothing has
+	changed map[string]struct{} // names that may have changed since the copy; nil if none
 }
 
-func (s *shard[V]) note(key leasehold.Key, name string) {
+// markChanged records that a name may change in all exports that contain it.
+func (s *shard[V]) markChanged(key leasehold.Key, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.noteLocked(key, name)
+	s.markChangedLocked(key, name)
 }
 
-func (s *shard[V]) noteLocked(key leasehold.Key, name string) {
+func (s *shard[V]) markChangedLocked(key leasehold.Key, name string) {
 	for _, c := range s.copies {
 		if !c.Contains(key) {
 			continue
@@ -58,17 +58,17 @@ func (s *shard[V]) noteLocked(key leasehold.Key, name string) {
 	}
 }
 
-// export sends all values of a range, one shard after the other, and when the range has
-// been stopped those again that may have changed since.
+// export sends all values of a range, one shard after the other, and after Stop again
+// those that may have changed since the copy.
 //
-// Why nothing is missed. An operation that is about to change a name has its turn, asks
-// whether the shard is exported, and keeps the turn until it has ended; export says so
-// first, and then takes the turn of each name. So an operation that has found no export has
-// ended before its name is copied. One that has found an export notes the name and checks
-// its lease after that; if the check succeeds, that is before the stop, and export finds
-// the note and waits for its turn.
+// Why no change is missed: an operation that changes a name holds the name's lock while it
+// reads s.exports and until it ends; export increases s.exports
+// first, and then locks each name. So an operation that has read 0 has
+// ended before its name is copied. Another operation marks the name as changed and then checks
+// its lease again. If that check succeeds, it is before the stop, and export finds
+// the mark after Stop and waits for the name's lock.
 func (m *Map[V]) export(ctx context.Context, out outgoing) error {
-	x := &sending[V]{m: m, out: out}
+	x := &sender[V]{m: m, out: out}
 	var copies []*copied[V]
 	defer func() {
 		for _, c := range copies {
@@ -83,7 +83,7 @@ func (m *Map[V]) export(ctx context.Context, out outgoing) error {
 			if err := x.send(ctx, c.shard, name, false); err != nil {
 				return err
 			}
-			x.rest(ctx)
+			x.pause(ctx)
 		}
 	}
 	if err := out.Stop(); err != nil {
@@ -99,7 +99,7 @@ func (m *Map[V]) export(ctx context.Context, out outgoing) error {
 	return nil
 }
 
-// copy returns the names that a shard has, and begins to note what changes of a range.
+// copy returns the names of a shard, and begins to record the changes in a range.
 func (s *shard[V]) copy(r leasehold.Range) (*copied[V], []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,8 @@ func (s *shard[V]) copy(r leasehold.Range) (*copied[V], []string) {
 	return c, slices.Collect(maps.Keys(s.entries))
 }
 
-// end returns what may have changed, and notes no more. A second call returns nothing.
+// end stops the recording, and returns the names that may have changed. A second call returns
+// none.
 func (c *copied[V]) end() map[string]struct{} {
 	s := c.shard
 	s.mu.Lock()
@@ -121,16 +122,16 @@ func (c *copied[V]) end() map[string]struct{} {
 	return changed
 }
 
-type sending[V any] struct {
+type sender[V any] struct {
 	m      *Map[V]
 	out    outgoing
 	record []byte
-	worked time.Duration // since the last rest
+	worked time.Duration // since the last pause
 }
 
-// send sends a value of this tenure. If there is none, the other is told so if it may
-// have been sent one.
-func (x *sending[V]) send(ctx context.Context, s *shard[V], name string, again bool) error {
+// send sends a value of this tenure. If there is none, it sends a deletion if the value may
+// have been sent before.
+func (x *sender[V]) send(ctx context.Context, s *shard[V], name string, again bool) error {
 	m := x.m
 	key := m.cfg.Key(name)
 	if !x.out.Range().Contains(key) {
@@ -139,7 +140,7 @@ func (x *sending[V]) send(ctx context.Context, s *shard[V], name string, again b
 	record, found, err := x.encode(ctx, s, key, name)
 	switch {
 	case err != nil:
-		return leasehold.Errorf("export", leasehold.KindOf(err), name, "its value cannot be sent: %w", err)
+		return leasehold.Errorf("export", leasehold.KindOf(err), name, "the value cannot be sent: %w", err)
 	case !found && !again:
 		return nil
 	case !found:
@@ -149,21 +150,21 @@ func (x *sending[V]) send(ctx context.Context, s *shard[V], name string, again b
 	return x.out.Send(record)
 }
 
-// encode makes a record of an entry, when it is its turn, if it has a value of this tenure.
-func (x *sending[V]) encode(ctx context.Context, s *shard[V], key leasehold.Key, name string) ([]byte, bool, error) {
+// encode locks an entry, and encodes it if it has a value of this tenure.
+func (x *sender[V]) encode(ctx context.Context, s *shard[V], key leasehold.Key, name string) ([]byte, bool, error) {
 	e := s.find(name)
 	if e == nil {
 		return x.record, false, nil
 	}
-	if err := e.take(ctx, &s.mu); err != nil {
+	if err := e.lock(ctx, &s.mu); err != nil {
 		return x.record, false, err
 	}
-	defer e.give(&s.mu)
+	defer e.unlock(&s.mu)
 	begun := time.Now()
 	defer func() { x.worked += time.Since(begun) }()
 	now := x.m.now()
 	current := x.m.cfg.Weak || e.generation == x.out.Generation(key)
-	if e.gone.Load() || !e.version.Exists() || e.expired(now) || !current {
+	if e.removed.Load() || !e.version.Exists() || e.expired(now) || !current {
 		return x.record, false, nil
 	}
 	left := time.Duration(0)
@@ -172,13 +173,13 @@ func (x *sending[V]) encode(ctx context.Context, s *shard[V], key leasehold.Key,
 	}
 	record, err := x.m.cfg.Encode(appendHead(x.record[:0], name, e.version, left), &e.value)
 	if err == nil && len(record) > maxRecord {
-		err = leasehold.Errorf("", leasehold.ErrLimit, "", "it takes %d bytes with its name, and %d are allowed", len(record), maxRecord)
+		err = leasehold.Errorf("", leasehold.ErrLimit, "", "name and value take %d bytes, more than %d", len(record), maxRecord)
 	}
 	return record, true, err
 }
 
-// rest lets others have the processors, after some work.
-func (x *sending[V]) rest(ctx context.Context) {
+// pause sleeps after copyTime of work for as long as that work took.
+func (x *sender[V]) pause(ctx context.Context) {
 	if x.worked < copyTime {
 		return
 	}
@@ -186,7 +187,7 @@ func (x *sending[V]) rest(ctx context.Context) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-ctx.Done(): // the next Send says so
+	case <-ctx.Done(): // the next Send returns the error
 	}
 	x.worked = 0
 }

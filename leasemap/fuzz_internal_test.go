@@ -9,13 +9,13 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// FuzzRecord: whatever another server sends as a value's record, it is refused, or says what it
-// would say if we wrote it again.
+// Any record of another server is either refused, or its encoding is the
+// same record.
 func FuzzRecord(f *testing.F) {
 	f.Add(append(appendHead(nil, "name", Version{5, 17}, time.Second), "value"...))
 	f.Add(appendDeleted(nil, "name"))
 	f.Add(append(appendDeleted(nil, "name"), "more"...))
-	f.Add([]byte("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")) // a name without end
+	f.Add([]byte("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")) // a name that is too long
 	f.Add([]byte("\x01\x00\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := parseRecord(data)
@@ -34,7 +34,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		again, err := parseRecord(written)
 		if diff := cmp.Diff(r, again, cmp.AllowUnexported(record{})); diff != "" || err != nil || len(written) > len(data) {
-			t.Fatalf("%d bytes are written as %d: %v (-read +again):\n%s", len(data), len(written), err, diff)
+			t.Fatalf("%d bytes are encoded again as %d: %v (-first +second):\n%s", len(data), len(written), err, diff)
 		}
 		if r.deleted && len(written) != len(data) && len(data) <= 2+1+len(r.name) {
 			t.Fatalf("%q is not the deletion of %q", data, r.name)
@@ -42,7 +42,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzVersion: what is read as a version is one, and each is read as what it was written.
+// Only canonical texts are versions, and decoding reverses encoding.
 func FuzzVersion(f *testing.F) {
 	for _, text := range []string{"", "5.17", "0.0", "1.18446744073709551615", "1.0", "0.1", "+1.2", "1.2.3", "01.2", "none"} {
 		f.Add(text)
@@ -56,16 +56,16 @@ func FuzzVersion(f *testing.F) {
 			return
 		}
 		if v.Exists() == (text == "") {
-			t.Fatalf("%q is read as %+v", text, v)
+			t.Fatalf("%q is decoded as %+v", text, v)
 		}
 		written, err := v.MarshalText()
 		if err != nil || string(written) != text {
-			t.Fatalf("%q is read as %+v, which is written %q, %v", text, v, written, err)
+			t.Fatalf("%q is decoded as %+v, which is encoded as %q, %v", text, v, written, err)
 		}
 	})
 }
 
-// FuzzVersionOf: every version that exists can be sent to callers and back.
+// Every version survives encoding and decoding.
 func FuzzVersionOf(f *testing.F) {
 	f.Add(uint64(1), uint64(1<<64-1))
 	f.Add(uint64(0), uint64(0))
@@ -77,7 +77,7 @@ func FuzzVersionOf(f *testing.F) {
 			err = again.UnmarshalText(text)
 		}
 		if err != nil || again != v && v.Exists() {
-			t.Fatalf("%+v is sent as %q and read as %+v: %v", v, text, again, err)
+			t.Fatalf("%+v is encoded as %q and decoded as %+v: %v", v, text, again, err)
 		}
 	})
 }

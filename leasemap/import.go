@@ -8,42 +8,42 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// An incoming is a range whose values come: what is used of [owner.Import].
+// An incoming is the part of [owner.Import] that receive uses.
 type incoming interface {
 	Records() iter.Seq2[[]byte, error]
 }
 
-// aside is entries that wait for their lease, by shard. They count as names of the map
-// until it is known that they will not be.
-type aside[V any] struct {
+// staged contains the entries of an import that wait for their lease, by shard. They count
+// towards Config.Max.
+type staged[V any] struct {
 	m     *Map[V]
 	parts map[int]map[string]*entry[V]
 	count int
-	once  sync.Once // of installing them, or giving them up
+	once  sync.Once // of install or discard
 }
 
-// receive sets values aside until the lease is here. Of two records of a name the later
-// one counts. The context ends if the lease does not come.
+// receive stages values until the lease is granted. Of two records of a name the later
+// one counts. The context ends if the lease is not granted.
 func (m *Map[V]) receive(ctx context.Context, in incoming) (install func(leasehold.Lease), err error) {
-	a := &aside[V]{m: m, parts: make(map[int]map[string]*entry[V])}
+	a := &staged[V]{m: m, parts: make(map[int]map[string]*entry[V])}
 	for data, err := range in.Records() {
 		if err == nil {
 			err = a.add(data)
 		}
 		if err != nil {
-			a.giveUp()
+			a.discard()
 			return nil, err
 		}
 	}
-	context.AfterFunc(ctx, a.giveUp)
+	context.AfterFunc(ctx, a.discard)
 	return a.install, nil
 }
 
-func (a *aside[V]) giveUp() {
+func (a *staged[V]) discard() {
 	a.once.Do(func() { a.m.count.Add(-int64(a.count)) })
 }
 
-func (a *aside[V]) add(data []byte) error {
+func (a *staged[V]) add(data []byte) error {
 	m := a.m
 	r, err := parseRecord(data)
 	if err != nil {
@@ -65,9 +65,9 @@ func (a *aside[V]) add(data []byte) error {
 		return nil
 	}
 	e := &entry[V]{version: r.version}
-	e.last(m.now(), r.left)
+	e.setTTL(m.now(), r.left)
 	if err := m.cfg.Decode(r.value, &e.value); err != nil {
-		return leasehold.Errorf("import", leasehold.ErrInvalid, r.name, "its value cannot be read: %w", err)
+		return leasehold.Errorf("import", leasehold.ErrInvalid, r.name, "the value cannot be decoded: %w", err)
 	}
 	if !known {
 		if !m.reserve(1) {
@@ -79,20 +79,20 @@ func (a *aside[V]) add(data []byte) error {
 	return nil
 }
 
-// install puts what was set aside in its place, as far as the lease covers it. Nobody
-// can operate on it yet. It waits for nobody: what operations of an earlier tenure have in
-// their hands is replaced under them.
-func (a *aside[V]) install(l leasehold.Lease) {
-	a.once.Do(func() { // otherwise the move has failed, and the lease is not to be had
+// install adds the staged entries that the lease covers to the map. No operation
+// succeeds on them yet. It does not wait for operations of an earlier tenure: it replaces their
+// entries.
+func (a *staged[V]) install(l leasehold.Lease) {
+	a.once.Do(func() { // no effect after the move has failed
 		for number, part := range a.parts {
-			a.m.shards[number].place(a.m, l, part)
+			a.m.shards[number].install(a.m, l, part)
 		}
 	})
 }
 
-// place puts entries into a shard. What is there of an earlier tenure gives way; what is
-// there of a later one stays, because then the lease is over already.
-func (s *shard[V]) place(m *Map[V], l leasehold.Lease, part map[string]*entry[V]) {
+// install adds entries to a shard. They replace entries of an earlier tenure; an entry of
+// a later tenure stays, because the lease has ended then.
+func (s *shard[V]) install(m *Map[V], l leasehold.Lease, part map[string]*entry[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, e := range part {
@@ -104,7 +104,7 @@ func (s *shard[V]) place(m *Map[V], l leasehold.Lease, part map[string]*entry[V]
 		if old != nil {
 			m.remove(s, name, old)
 		}
-		if s.entries == nil { // also if that was the last one
+		if s.entries == nil { // remove sets it to nil
 			s.entries = make(map[string]*entry[V], len(part))
 		}
 		e.generation = l.Generation
@@ -113,20 +113,20 @@ func (s *shard[V]) place(m *Map[V], l leasehold.Lease, part map[string]*entry[V]
 }
 
 // Revoked is for [owner.Config].OnRevoke: it frees the memory of values whose lease has
-// ended. They have not been served since. A weak map keeps them until they expire. It waits
-// for nobody.
+// ended. Operations on them already fail. A weak map keeps them until they expire. It does not
+// wait for running operations.
 func (m *Map[V]) Revoked(ended []leasehold.Lease, _ leasehold.Cause) {
 	if m.cfg.Weak {
 		return
 	}
 	for _, l := range ended {
 		for i := shardOf(l.Range.Start); i <= shardOf(l.Range.Last()); i++ {
-			m.shards[i].forget(m, l)
+			m.shards[i].revoke(m, l)
 		}
 	}
 }
 
-func (s *shard[V]) forget(m *Map[V], l leasehold.Lease) {
+func (s *shard[V]) revoke(m *Map[V], l leasehold.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, e := range s.entries {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Join composes what the application has configured with what the map needs.
+// Join combines the callbacks of the application with those of the map.
 func TestJoin(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("a")
@@ -31,17 +31,17 @@ func TestJoin(t *testing.T) {
 		c.Node("b").Join(owner.Config{}) // gets all keys
 		c.Settle()
 		if revoked.Load() != 0 || m.Len() != 1 {
-			t.Errorf("suspended, %d leases are said to have ended, and %d names are left", revoked.Load(), m.Len())
+			t.Errorf("suspended: %d leases revoked, and %d names left", revoked.Load(), m.Len())
 		}
 		n.Heal()
 		c.Settle()
 		if revoked.Load() == 0 || m.Len() != 0 {
-			t.Errorf("%d leases are said to have ended, and %d names are left", revoked.Load(), m.Len())
+			t.Errorf("%d leases revoked, and %d names left", revoked.Load(), m.Len())
 		}
 	})
 }
 
-func TestJoinRefuses(t *testing.T) {
+func TestJoinErrors(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("a")
 		cfg := n.OwnerConfig()
@@ -51,10 +51,10 @@ func TestJoinRefuses(t *testing.T) {
 		}
 		cfg.Mover = m.Mover()
 		if _, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{}); leasehold.KindOf(err) != leasehold.ErrInvalid {
-			t.Errorf("a Mover with functions of its own: %v", err)
+			t.Errorf("a Mover with Export: %v", err)
 		}
 		if err := m.Close(t.Context()); leasehold.KindOf(err) != leasehold.ErrInvalid {
-			t.Errorf("closing what was not joined: %v", err)
+			t.Errorf("Close without Join: %v", err)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
-// Histories of clients, and of leases that move on and are lost, are those of registers
-// that are oracle.Request one request at a time.
+// Histories of clients, with leases that move and are lost, are linearizable: registers
+// execute one request at a time.
 func TestLinearizable(t *testing.T) {
 	histories := 600
 	if testing.Short() {
@@ -41,13 +41,13 @@ func TestLinearizable(t *testing.T) {
 			t.Fatalf("seed %d: %v: %+v", seed, result, history)
 		}
 	}
-	t.Logf("%d histories: %d reads found a value, %d swaps succeeded, of %d changes nobody knows, %d values were lost", histories, read, swapped, unknown, lost)
+	t.Logf("%d histories: %d reads found a value, %d swaps succeeded, %d changes are indeterminate, %d values were lost", histories, read, swapped, unknown, lost)
 	if read < histories || swapped < histories || unknown == 0 || lost < histories {
-		t.Error("that proves little")
+		t.Error("the history has too few operations")
 	}
 }
 
-// play has three clients use two names while the lease moves.
+// play runs three clients with two names while the lease moves.
 func play(t *testing.T, seed uint64) []porcupine.Operation {
 	const clients, each = 3, 12
 	r := newRealm(t, 3, Config[string]{})
@@ -100,13 +100,13 @@ func play(t *testing.T, seed uint64) []porcupine.Operation {
 	return history
 }
 
-// request asks whoever owns the name, for a while. It reports false if nobody has carried
+// request sends a request to the owner of the name, with retries. It reports false if no server has executed
 // it out.
 func request(ctx context.Context, r *realm, random *rand.Rand, in *oracle.Request) (oracle.Answer, bool) {
 	for range 100 {
 		s := r.owner()
 		if random.IntN(4) == 0 {
-			s = r.servers[random.IntN(3)] // a caller that is behind
+			s = r.servers[random.IntN(3)] // a caller with a stale table
 		}
 		out, err := attempt(ctx, s, in)
 		if errors.Is(err, leasehold.ErrNotOwner) {

@@ -22,40 +22,41 @@ type Map[V any] struct {
 
 	shards [shardCount]shard[V]
 	count  atomic.Int64 // of entries
-	first  uint64       // what numbers of versions begin with
+	first  uint64       // offset of version numbers
 	spare  sync.Pool    // of *Entry[V]
 
-	owner    *owner.Owner // nil unless Join has made it
+	owner    *owner.Owner // nil without Join
 	stop     context.CancelFunc
 	sweeping sync.WaitGroup
 }
 
-// New returns a map for an owner that the application joins itself: it gives
-// [Map.Mover] and [Map.Revoked] to [owner.Config], and the owner to [Map.Use] before
-// the first operation. What has expired takes up room until [Map.Sweep] is called.
+// New returns a map for an owner that the application joins itself: the application sets
+// [Map.Mover] and [Map.Revoked] in [owner.Config], and passes the owner to [Map.Use] before
+// the first operation. Expired values occupy memory until [Map.Sweep] is called.
 func New[V any](cfg Config[V]) (*Map[V], error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	m := &Map[V]{cfg: cfg, base: time.Now(), leases: nobody{}}
+	m := &Map[V]{cfg: cfg, base: time.Now(), leases: noOwner{}}
 	if cfg.Weak {
-		m.first = rand.Uint64N(1 << 62) //nolint:gosec // without a lease, versions must differ from other servers'; they need not be secret
+		m.first = rand.Uint64N(1 << 62) //nolint:gosec // versions of different servers must differ; they are not secret
 	}
 	return m, nil
 }
 
-type nobody struct{}
+// noOwner is the Checker before Use.
+type noOwner struct{}
 
-func (nobody) Check(leasehold.Key) (owner.Lease, bool) { return owner.Lease{}, false }
-func (nobody) Held(owner.Lease) bool                   { return false }
-func (nobody) Suspended(leasehold.Key) bool            { return false }
-func (nobody) Await(context.Context, leasehold.Key) error {
+func (noOwner) Check(leasehold.Key) (owner.Lease, bool) { return owner.Lease{}, false }
+func (noOwner) Held(owner.Lease) bool                   { return false }
+func (noOwner) Suspended(leasehold.Key) bool            { return false }
+func (noOwner) Await(context.Context, leasehold.Key) error {
 	return leasehold.ErrNotOwner
 }
 
-// Join joins a namespace with a map as the server's state. The Mover of the owner's
-// configuration is the map's, with the addresses and credentials of the one that is
-// given, if one is; OnRevoke is called after the map has been told.
+// Join joins a namespace with a map as the server's state. It sets Export and Import in the
+// Mover of the owner's configuration, whose addresses and credentials apply.
+// OnRevoke of the configuration is called after [Map.Revoked].
 func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], error) {
 	m, err := New(cfg)
 	if err != nil {
@@ -64,7 +65,7 @@ func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], 
 	mover := m.Mover()
 	if given := as.Mover; given != nil {
 		if given.Export != nil || given.Import != nil {
-			return nil, leasehold.Errorf(opNew, leasehold.ErrInvalid, string(as.Namespace), "the map exports and imports: leave both out of Mover, or use New")
+			return nil, leasehold.Errorf(opNew, leasehold.ErrInvalid, string(as.Namespace), "Mover has Export or Import, which the map sets: leave out both, or use New")
 		}
 		copied := *given
 		copied.Export, copied.Import = mover.Export, mover.Import
@@ -72,10 +73,10 @@ func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], 
 	}
 	as.Mover = mover
 	revoked := as.OnRevoke
-	as.OnRevoke = func(ended []leasehold.Lease, why leasehold.Cause) {
-		m.Revoked(ended, why)
+	as.OnRevoke = func(ended []leasehold.Lease, cause leasehold.Cause) {
+		m.Revoked(ended, cause)
 		if revoked != nil {
-			revoked(ended, why)
+			revoked(ended, cause)
 		}
 	}
 	o, err := owner.Join(ctx, as)
@@ -86,22 +87,22 @@ func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], 
 	m.Use(o)
 	sweeping, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	m.stop = stop
-	m.sweeping.Go(func() { m.sweepAlways(sweeping) })
+	m.sweeping.Go(func() { m.runSweeper(sweeping) })
 	return m, nil
 }
 
-// Use says whose leases decide. It is called once, before the first operation.
+// Use sets the Checker of leases. It must be called once, before the first operation.
 func (m *Map[V]) Use(l owner.Checker) { m.leases = l }
 
-// Owner returns what Join has joined.
+// Owner returns the owner of a map of Join.
 func (m *Map[V]) Owner() *owner.Owner { return m.owner }
 
-// Close gives all names back, with their values, as [owner.Owner.Close] does, and ends
-// the map's goroutine. It is for a map that Join has made. Call it before the server
+// Close moves all names with their values to other servers, as [owner.Owner.Close] does, and ends
+// the map's goroutine. It is for a map of Join. Call it before the server
 // stops serving.
 func (m *Map[V]) Close(ctx context.Context) error {
 	if m.owner == nil {
-		return leasehold.Errorf("close map", leasehold.ErrInvalid, "", "it was made with New: close the owner that it was given")
+		return leasehold.Errorf("close map", leasehold.ErrInvalid, "", "the map has no owner, because it is from New: close the owner that was passed to Use")
 	}
 	err := m.owner.Close(ctx)
 	m.stop()
@@ -109,30 +110,30 @@ func (m *Map[V]) Close(ctx context.Context) error {
 	return err
 }
 
-// Len returns how many names there are, those among them that have expired or belong
-// to others by now and have not been removed yet.
+// Len returns the number of names, including names that have expired or are owned by
+// another server and are not removed yet.
 func (m *Map[V]) Len() int { return int(m.count.Load()) }
 
-// A Version names a value of a name. Versions are not reused, not even by another
-// server. The zero Version is that of a name without a value.
+// A Version identifies a value of a name. Versions are not reused, not even by another
+// server. The zero Version means that the name has no value.
 type Version struct {
 	Generation leasehold.Generation // of the lease under which the value was written
-	Number     uint64               // of the write, in its process and among names that lie close together
+	Number     uint64               // of the write, in its process and among names with adjacent keys
 }
 
 // Exists reports whether there is a value.
 func (v Version) Exists() bool { return v != Version{} }
 
-// An Entry is a name while an operation has it. It must not be used after that.
+// An Entry is a name during an operation. It must not be used after the operation.
 type Entry[V any] struct {
-	// Value is a copy, which takes the value's place if the operation succeeds. It is
+	// Value is a copy, which replaces the value if the operation succeeds. It is
 	// the zero value if there is none.
 	Value V
-	// Version is that of the value before, and Next the one that it will have if it is
-	// changed, to be stored in the value or sent elsewhere.
+	// Version is the current version, and Next the version after a
+	// change, to be stored in the value or sent to other services.
 	Version, Next Version
-	// Lease is what the operation has checked. Whatever has an effect elsewhere
-	// carries its generation. It is zero if a weak map does not own the name.
+	// Lease is the checked lease. Effects outside of the map must
+	// carry its generation. It is zero if a weak map does not own the name.
 	Lease owner.Lease
 
 	deleted, kept, touched bool
@@ -142,19 +143,19 @@ type Entry[V any] struct {
 // Delete removes the value if the operation succeeds.
 func (e *Entry[V]) Delete() { e.deleted = true }
 
-// Keep leaves the value as it is, and as old as it is, whatever becomes of e.Value: the
-// operation was only reading.
+// Keep makes the operation a read: it keeps the value, its version and its expiry, and
+// discards changes of e.Value.
 func (e *Entry[V]) Keep() { e.kept = true }
 
-// Touch leaves the value and its version as they are, whatever becomes of e.Value, and lets
-// it last for another TTL.
+// Touch keeps the value and its version, discards changes of e.Value, and restarts the
+// TTL.
 func (e *Entry[V]) Touch() { e.touched = true }
 
-// Expire sets for how long the value lasts, in place of Config.TTL; 0 is for ever, and less
-// is not at all.
+// Expire sets the TTL of the value instead of Config.TTL; with 0 it does not expire, with a
+// negative TTL it expires at once.
 func (e *Entry[V]) Expire(after time.Duration) { e.ttl = after }
 
-// An Option changes an operation.
+// An Option modifies an operation.
 type Option struct {
 	conditional bool
 	version     Version
@@ -162,15 +163,15 @@ type Option struct {
 	ttl         time.Duration
 }
 
-// WithVersion makes an operation fail, with [leasehold.ErrStale], unless the value has a version; the
-// zero Version means that there must be none.
+// WithVersion makes an operation fail with [leasehold.ErrStale] unless the value has version v; the
+// zero Version requires that there is no value.
 func WithVersion(v Version) Option { return Option{conditional: true, version: v} }
 
-// WithTTL sets for how long the value lasts, in place of Config.TTL; 0 is for ever, and less is
-// not at all.
+// WithTTL sets the TTL of the value instead of Config.TTL; with 0 it does not expire, with a
+// negative TTL it expires at once.
 func WithTTL(d time.Duration) Option { return Option{limited: true, ttl: d} }
 
-// Get returns a value, and whether there is one.
+// Get returns a value. It reports false if there is none.
 func (m *Map[V]) Get(name string) (V, bool, error) {
 	value, version, err := m.GetVersion(name)
 	return value, version.Exists(), err
@@ -189,7 +190,7 @@ func (m *Map[V]) GetVersion(name string) (V, Version, error) {
 }
 
 // Update changes a value, which is the zero value if there is none, and returns its new
-// version. If change returns an error nothing happens. While it runs, other operations
+// version. If change returns an error the value is kept. While change runs, other operations
 // on the name wait, and so does a move of the name to another server. It must not use the
 // map for its own name.
 func (m *Map[V]) Update(ctx context.Context, name string, change func(*V) error, options ...Option) (Version, error) {
@@ -207,20 +208,19 @@ func (m *Map[V]) Delete(ctx context.Context, name string, options ...Option) err
 	return err
 }
 
-// Touch lets a value last for another TTL, and reports whether there is one. Its version
-// stays.
+// Touch restarts the TTL of a value, and reports whether there is one. It keeps the version.
 func (m *Map[V]) Touch(ctx context.Context, name string, options ...Option) (bool, error) {
 	version, err := m.Do(ctx, name, func(e *Entry[V]) error { e.Touch(); return nil }, options...)
 	return version.Exists(), err
 }
 
-// Do carries out an operation with all that there is to know. It is what the others are
-// made of. It returns the version of the value when it has ended.
+// Do executes an operation on an [Entry], with all of its options. It returns the version
+// after the operation.
 func (m *Map[V]) Do(ctx context.Context, name string, do func(*Entry[V]) error, options ...Option) (Version, error) {
 	return m.operate(ctx, &operation[V]{name: name, do: do, options: options})
 }
 
-// String writes a version as text, and "none" for the one of no value.
+// String formats a version, or "none" for the zero Version.
 func (v Version) String() string {
 	if !v.Exists() {
 		return "none"
@@ -228,8 +228,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d", v.Generation, v.Number)
 }
 
-// MarshalText writes a version so that it can be sent to callers, as an ETag for instance;
-// the one of no value is empty.
+// MarshalText encodes a version for callers, as an ETag for instance;
+// the zero Version is empty.
 func (v Version) MarshalText() ([]byte, error) {
 	if !v.Exists() {
 		return nil, nil
@@ -237,8 +237,8 @@ func (v Version) MarshalText() ([]byte, error) {
 	return []byte(v.String()), nil
 }
 
-// UnmarshalText reads what MarshalText has written, and nothing else: callers compare versions
-// as text, too.
+// UnmarshalText decodes the text of MarshalText. It accepts only the canonical text, because
+// callers also compare versions as text.
 func (v *Version) UnmarshalText(text []byte) error {
 	*v = Version{}
 	if len(text) == 0 {
@@ -249,7 +249,7 @@ func (v *Version) UnmarshalText(text []byte) error {
 	n, err2 := strconv.ParseUint(number, 10, 64)
 	read := Version{leasehold.Generation(g), n}
 	if err != nil || err2 != nil || read.String() != string(text) {
-		return leasehold.Errorf("parse version", leasehold.ErrInvalid, string(text), "want a version as it was given out, 5.17 for instance")
+		return leasehold.Errorf("parse version", leasehold.ErrInvalid, string(text), "want a version such as 5.17")
 	}
 	*v = read
 	return nil

@@ -31,7 +31,7 @@ func (s *server) mustSet(t *testing.T, name, value string, options ...Option) Ve
 	return v
 }
 
-// has wants a name to have a value; "" is none.
+// has checks the value of a name; "" means none.
 func (s *server) has(t *testing.T, name, want string) Version {
 	t.Helper()
 	value, version, err := s.GetVersion(name)
@@ -46,7 +46,7 @@ func TestOperations(t *testing.T) {
 	s.has(t, "alice", "")
 	first := s.mustSet(t, "alice", "home")
 	if got := s.has(t, "alice", "home"); got != first {
-		t.Errorf("version %v, and Set said %v", got, first)
+		t.Errorf("version %v, Set returned %v", got, first)
 	}
 	second, err := s.Update(t.Context(), "alice", func(v *string) error { *v += "work"; return nil })
 	if err != nil || second == first {
@@ -59,13 +59,13 @@ func TestOperations(t *testing.T) {
 	}
 	s.has(t, "alice", "homework")
 	if v, err := s.Do(t.Context(), "alice", func(e *Entry[string]) error { e.Value = "lost"; e.Keep(); return nil }); err != nil || v != second {
-		t.Errorf("what was kept has version %v: %v", v, err)
+		t.Errorf("after Keep the version is %v: %v", v, err)
 	}
 	s.has(t, "alice", "homework")
 	var next Version
 	third, err := s.Do(t.Context(), "alice", func(e *Entry[string]) error { e.Value, next = "x", e.Next; return nil })
 	if err != nil || third != next || s.has(t, "alice", "x") != next {
-		t.Errorf("version %v, and %v was to come: %v", third, next, err)
+		t.Errorf("version %v, Next was %v: %v", third, next, err)
 	}
 	if err := s.Delete(t.Context(), "alice"); err != nil {
 		t.Error(err)
@@ -95,11 +95,11 @@ func TestConditions(t *testing.T) {
 	_, err = s.Set(t.Context(), "y", "1", WithVersion(first))
 	wantKind(t, err, leasehold.ErrStale)
 	if s.Len() != 1 {
-		t.Errorf("%d names: one that was refused has taken up room", s.Len())
+		t.Errorf("%d names: a refused operation has added one", s.Len())
 	}
 }
 
-// Who does not own a name says so, and nothing else happens.
+// A server that does not own a name refuses the operation, and does nothing.
 func TestNotOwner(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	other := r.servers[1]
@@ -111,13 +111,13 @@ func TestNotOwner(t *testing.T) {
 		RefusedKey() (name string, key leasehold.Key)
 	}
 	if !errors.As(err, &about) {
-		t.Fatalf("%v does not say which key was refused", err)
+		t.Fatalf("%v has no RefusedKey", err)
 	}
 	if name, key := about.RefusedKey(); name != "x" || key != leasehold.KeyOf("x") {
 		t.Errorf("refused: %q, %v", name, key)
 	}
 	if other.Len() != 0 {
-		t.Error("a name of another takes up room")
+		t.Error("a name of another server occupies memory")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -132,15 +132,15 @@ func TestNotOwner(t *testing.T) {
 	wantKind(t, err, leasehold.ErrNotOwner)
 }
 
-// What is left of an earlier tenure is not there (obligation 2), also if nobody was told
-// that it has ended.
+// State of an earlier tenure does not exist (obligation 2), even without a call
+// of Revoked.
 func TestEarlierTenure(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	s := r.servers[0]
 	old := s.mustSet(t, "x", "1")
 	s.mustSet(t, "y", "1")
 	r.mu.Lock()
-	r.generation++ // it lost its lease and got another, and heard of neither
+	r.generation++ // the lease was lost and granted again, without a callback
 	r.mu.Unlock()
 	s.has(t, "x", "")
 	_, err := s.Set(t.Context(), "x", "2", WithVersion(old))
@@ -152,9 +152,9 @@ func TestEarlierTenure(t *testing.T) {
 	s.has(t, "y", "2")
 }
 
-// A lease that ends while an operation is under way: what was read is worth nothing, and
-// nobody knows what has become of a change.
-func TestLeaseEndsMeanwhile(t *testing.T) {
+// If the lease ends during an operation, a read is refused, and
+// a change is indeterminate.
+func TestLeaseEndsDuringOperation(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	s := r.servers[0]
 	lose := func() {
@@ -187,7 +187,7 @@ func TestExpiry(t *testing.T) {
 		if err := s.Delete(t.Context(), "centuries"); err != nil {
 			t.Fatal(err)
 		}
-		s.mustSet(t, "over", "1", WithTTL(-time.Second)) // as of a deadline that has passed
+		s.mustSet(t, "over", "1", WithTTL(-time.Second)) // expires at once
 		s.has(t, "over", "")
 		version := s.mustSet(t, "touched", "1")
 		time.Sleep(time.Second)
@@ -204,7 +204,7 @@ func TestExpiry(t *testing.T) {
 		s.has(t, "usual", "")
 		s.has(t, "forever", "1")
 		if got := s.has(t, "touched", "1"); got != version {
-			t.Errorf("touching has changed the version: %v and %v", got, version)
+			t.Errorf("Touch has changed the version: %v and %v", got, version)
 		}
 		_, err := s.Update(t.Context(), "usual", func(v *string) error { *v += "2"; return nil })
 		if err != nil {
@@ -214,12 +214,12 @@ func TestExpiry(t *testing.T) {
 		time.Sleep(time.Hour)
 		s.Sweep()
 		if s.Len() != 1 {
-			t.Errorf("%d names are left, want the one that lasts for ever", s.Len())
+			t.Errorf("%d names are left, want the one that does not expire", s.Len())
 		}
 	})
 }
 
-// Sweeping by itself removes what has expired, in time and without being asked.
+// The sweeper of Join removes expired values in time.
 func TestSweeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRealm(t, 1, Config[string]{TTL: 10 * time.Second}).servers[0]
@@ -228,10 +228,10 @@ func TestSweeps(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { s.sweepAlways(ctx); close(done) }()
+		go func() { s.runSweeper(ctx); close(done) }()
 		time.Sleep(9 * time.Second)
 		if s.Len() != 1000 {
-			t.Errorf("%d names are left too early", s.Len())
+			t.Errorf("%d names are left before the TTL", s.Len())
 		}
 		time.Sleep(12 * time.Second)
 		if s.Len() != 0 {
@@ -242,7 +242,7 @@ func TestSweeps(t *testing.T) {
 	})
 }
 
-// All yields what this server owns and what has a value.
+// All yields the names with a value that this server owns.
 func TestAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRealm(t, 2, Config[string]{})
@@ -260,12 +260,12 @@ func TestAll(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 		for name := range s.All() {
-			s.mustSet(t, name, "2") // it holds no lock
+			s.mustSet(t, name, "2") // All holds no lock
 			break
 		}
 		r.holder = 1
 		if got := maps.Collect(s.All()); len(got) > 0 {
-			t.Errorf("%v, and another owns them", got)
+			t.Errorf("All yields %v of another server", got)
 		}
 	})
 }
@@ -280,7 +280,7 @@ func TestMax(t *testing.T) {
 	if err := s.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	// What changes nothing needs no room.
+	// Operations without a change succeed in a full map.
 	if err := s.Delete(t.Context(), "absent"); err != nil {
 		t.Error(err)
 	}
@@ -299,8 +299,8 @@ func TestMax(t *testing.T) {
 	}
 }
 
-// Several imports have room together, or not at all; one that comes to nothing gives its
-// room back.
+// Imports count towards Max; a failed import is subtracted
+// again.
 func TestMaxOfImports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRealm(t, 2, Config[string]{Max: 10})
@@ -328,7 +328,7 @@ func TestMaxOfImports(t *testing.T) {
 	})
 }
 
-// Concurrent changes of one name in a full map are not refused for want of room.
+// Concurrent changes of one name in a map with one free place all succeed.
 func TestMaxIsExact(t *testing.T) {
 	s := newRealm(t, 1, Config[string]{Max: 1}).servers[0]
 	var all sync.WaitGroup
@@ -351,8 +351,8 @@ func TestMaxIsExact(t *testing.T) {
 	all.Wait()
 }
 
-// A function that panics leaves the name as it was, and usable.
-func TestPanic(t *testing.T) {
+// A panic of the function leaves the value unchanged, and the name unlocked.
+func TestPanicKeepsValue(t *testing.T) {
 	s := newRealm(t, 1, Config[string]{}).servers[0]
 	s.mustSet(t, "x", "1")
 	func() {
@@ -362,9 +362,9 @@ func TestPanic(t *testing.T) {
 	s.has(t, "x", "1")
 }
 
-// A function may take its time: operations on other names go on, and on its own wait.
+// A slow function blocks operations on its own name, and no other.
 func TestNamesDoNotWait(t *testing.T) {
-	s := newRealm(t, 1, Config[string]{Key: func(string) leasehold.Key { return 7 }}).servers[0] // all in one shard
+	s := newRealm(t, 1, Config[string]{Key: func(string) leasehold.Key { return 7 }}).servers[0] // one shard
 	s.mustSet(t, "y", "1")
 	_, err := s.Update(t.Context(), "x", func(v *string) error {
 		s.has(t, "y", "1")
@@ -390,23 +390,23 @@ func TestNamesDoNotWait(t *testing.T) {
 	s.has(t, "sum", strings.Repeat("1", 4000))
 }
 
-// A weak map refuses nobody and discards nothing.
+// A weak map neither refuses nor discards.
 func TestWeak(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{Weak: true, TTL: time.Minute})
 	a, b := r.servers[0], r.servers[1]
 	a.mustSet(t, "x", "1")
 	if version := b.mustSet(t, "x", "2"); version.Generation != 0 {
-		t.Errorf("one who does not own the name writes under generation %d", version.Generation)
+		t.Errorf("a server that does not own the name writes with generation %d", version.Generation)
 	}
 	r.grant(1, nil)
 	a.has(t, "x", "1")
 	b.has(t, "x", "2")
 	if _, err := New(Config[string]{Weak: true}); leasehold.KindOf(err) != leasehold.ErrInvalid {
-		t.Errorf("a weak map for ever: %v", err)
+		t.Errorf("a value that does not expire in a weak map: %v", err)
 	}
 }
 
-func TestRefusesConfig(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	for _, cfg := range []Config[string]{
 		{Max: -1},
 		{TTL: -1},
@@ -419,7 +419,7 @@ func TestRefusesConfig(t *testing.T) {
 	}
 }
 
-func TestVersionAsText(t *testing.T) {
+func TestVersionText(t *testing.T) {
 	for _, v := range []Version{{}, {5, 17}, {1 << 62, 1<<64 - 1}, {0, 3}} {
 		text, err := v.MarshalText()
 		var back Version
@@ -427,7 +427,7 @@ func TestVersionAsText(t *testing.T) {
 			err = back.UnmarshalText(text)
 		}
 		if err != nil || back != v {
-			t.Errorf("%v becomes %q, and %v: %v", v, text, back, err)
+			t.Errorf("%v is encoded as %q and decoded as %v: %v", v, text, back, err)
 		}
 	}
 	for _, text := range []string{"5", "5.", ".5", "5.17.1", "x.1", "-1.1", "0.0", "none"} {

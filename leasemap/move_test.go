@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Values go with the lease, with their versions and what is left of their time, and what
-// changes while they are copied goes too.
+// Values move with the lease, with their versions and remaining TTLs, including
+// changes during the copy.
 func TestMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRealm(t, 2, Config[string]{})
@@ -44,11 +44,11 @@ func TestMove(t *testing.T) {
 			"kept": "1", "changed": "2", "created": "1", "deleted": "", "touched": "1", "short": "1", "expired": "", "refused": "", "stale": "",
 		} {
 			if version := b.has(t, name, want); name == "kept" && version != kept {
-				t.Errorf("its version was %v, and is %v", kept, version)
+				t.Errorf("the version was %v, and is %v", kept, version)
 			}
 		}
 		if a.Len() != 0 {
-			t.Errorf("%d names are left behind", a.Len())
+			t.Errorf("%d names are left at the source", a.Len())
 		}
 		_, _, err = a.Get("kept")
 		wantKind(t, err, leasehold.ErrNotOwner)
@@ -59,7 +59,7 @@ func TestMove(t *testing.T) {
 	})
 }
 
-// Without a move values are lost with the lease, and do not come back with it.
+// Without a move values are lost with the lease, and a later tenure does not restore them.
 func TestLoss(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	r.servers[0].mustSet(t, "x", "1")
@@ -69,7 +69,7 @@ func TestLoss(t *testing.T) {
 	r.servers[0].has(t, "x", "")
 }
 
-// A move that fails leaves everything as it was.
+// A failed move changes nothing.
 func TestMoveFails(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{Max: 3})
 	a, b := r.servers[0], r.servers[1]
@@ -81,12 +81,12 @@ func TestMoveFails(t *testing.T) {
 	r.mu.Unlock()
 	a.has(t, "x", "1")
 	if a.shard(leasehold.KeyOf("x")).exports.Load() != 0 {
-		t.Error("what changes is still noted")
+		t.Error("changes are still recorded")
 	}
 }
 
-// What was acknowledged while the lease moved on and on is there at the end, exactly
-// once; what failed is there at most once.
+// Updates that were acknowledged during many moves are applied exactly
+// once; failed updates at most once.
 func TestMovesUnderLoad(t *testing.T) {
 	r := newRealm(t, 3, Config[string]{})
 	const names, rounds = 40, 30
@@ -130,12 +130,12 @@ func TestMovesUnderLoad(t *testing.T) {
 		n, _ := strconv.Atoi(value)
 		sure, perhaps := tallies[name].sure.Load(), tallies[name].perhaps.Load()
 		if err != nil || int64(n) < sure || int64(n) > sure+perhaps {
-			t.Errorf("%d is %d (%v): %d updates were acknowledged, and %d may have happened", name, n, err, sure, perhaps)
+			t.Errorf("%d is %d (%v): %d updates were acknowledged, and %d are indeterminate", name, n, err, sure, perhaps)
 		}
 	}
 }
 
-func TestRecordRefusesNonsense(t *testing.T) {
+func TestInvalidRecords(t *testing.T) {
 	good := append(appendHead(nil, "name", Version{1, 2}, time.Second), "value"...)
 	r, err := parseRecord(good)
 	if err != nil || r.name != "name" || r.version != (Version{1, 2}) || r.left != time.Second || string(r.value) != "value" {
@@ -149,9 +149,9 @@ func TestRecordRefusesNonsense(t *testing.T) {
 	other := append([]byte(nil), good...)
 	other[0] = 2
 	if _, err := parseRecord(other); leasehold.KindOf(err) != leasehold.ErrInvalid {
-		t.Errorf("a record of another form: %v", err)
+		t.Errorf("a record of another format: %v", err)
 	}
 	s := newRealm(t, 1, Config[string]{}).servers[0]
-	a := &aside[string]{m: s.Map, parts: map[int]map[string]*entry[string]{}}
+	a := &staged[string]{m: s.Map, parts: map[int]map[string]*entry[string]{}}
 	wantKind(t, a.add(append(appendHead(nil, "x", Version{1, 1}, 0), "not json"...)), leasehold.ErrInvalid)
 }

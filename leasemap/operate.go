@@ -14,13 +14,13 @@ type operation[V any] struct {
 	key     leasehold.Key
 	options []Option
 
-	// One of these. That they are apart saves functions that would be made for each
+	// One of these. Three fields instead of one function avoid a closure for each
 	// operation.
 	do     func(*Entry[V]) error
 	change func(*V) error
-	value  V // if there is neither
+	value  V // if both are nil
 
-	// What has become of it.
+	// The result.
 	lease   owner.Lease
 	version Version
 	changed bool
@@ -37,64 +37,65 @@ func (o *operation[V]) run(e *Entry[V]) error {
 	return nil
 }
 
-// operate carries out an operation on a name. The numbers are those of a server's
-// obligations in package leasehold.
+// operate executes an operation on a name. The numbers refer to the
+// obligations of a server in package leasehold.
 func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) {
 	if err := ctx.Err(); err != nil {
 		return Version{}, leasehold.Errorf(opUpdate, leasehold.ErrUnavailable, o.name, "nothing was done: %w", context.Cause(ctx))
 	}
 	o.key = m.cfg.Key(o.name)
-	err := m.carryOut(ctx, m.shard(o.key), o)
+	err := m.execute(ctx, m.shard(o.key), o)
 	switch {
 	case err != nil:
 		return Version{}, err
 	case m.cfg.Weak || m.leases.Held(o.lease): // 4
 		return o.version, nil
 	case o.changed:
-		return Version{}, leasehold.Errorf(opUpdate, leasehold.ErrIndeterminate, o.name, "the lease ended meanwhile: it may have been carried out, or not")
+		return Version{}, leasehold.Errorf(opUpdate, leasehold.ErrIndeterminate, o.name, "the lease ended during the operation: the change may have been executed or not")
 	}
 	return Version{}, m.refuse(opUpdate, o.name, o.key, leaseEnded)
 }
 
-var errMoved = errors.New("the entry has gone")
+// errReplaced means that the entry was removed or replaced, and the operation must find it again.
+var errReplaced = errors.New("the entry was replaced")
 
-func (m *Map[V]) carryOut(ctx context.Context, s *shard[V], o *operation[V]) error {
+func (m *Map[V]) execute(ctx context.Context, s *shard[V], o *operation[V]) error {
 	for {
-		e, err := m.take(ctx, s, o.key, o.name, opUpdate)
+		e, err := m.acquire(ctx, s, o.key, o.name, opUpdate)
 		switch {
 		case err == nil:
-			err = m.inTurn(s, e, o)
+			err = m.executeLocked(s, e, o)
 		case errors.Is(err, leasehold.ErrLimit):
-			err = m.carryOutWithoutRoom(s, o, err)
+			err = m.executeFull(s, o, err)
 		}
-		if err == nil || !errors.Is(err, errMoved) {
+		if err == nil || !errors.Is(err, errReplaced) {
 			return err
 		}
 	}
 }
 
-// inTurn does what must be done while it is our turn, whatever the application's function
-// does.
-func (m *Map[V]) inTurn(s *shard[V], e *entry[V], o *operation[V]) (err error) {
-	defer m.put(s, o.name, e)
+// executeLocked executes an operation on a locked entry, and releases it, also after a panic of
+// the application's function.
+func (m *Map[V]) executeLocked(s *shard[V], e *entry[V], o *operation[V]) (err error) {
+	defer m.release(s, o.name, e)
 	if o.lease, err = m.validate(s, e, o.key, o.name, opUpdate); err != nil { // 1, 2
 		return err
 	}
 	return m.apply(s, e, o)
 }
 
-// carryOutWithoutRoom carries out an operation on a name that has no value, in a map that
-// has no room for one. It may find that there is nothing, but not change that.
-func (m *Map[V]) carryOutWithoutRoom(s *shard[V], o *operation[V], full error) (err error) {
-	nothing := &entry[V]{} // nobody else sees it
-	if o.lease, err = m.validate(s, nothing, o.key, o.name, opUpdate); err != nil {
+// executeFull executes an operation on a name without a value in a full map. It fails if the
+// operation creates a value.
+func (m *Map[V]) executeFull(s *shard[V], o *operation[V], full error) (err error) {
+	empty := &entry[V]{} // not in the shard
+	if o.lease, err = m.validate(s, empty, o.key, o.name, opUpdate); err != nil {
 		return err
 	}
 	if s.find(o.name) != nil {
-		return errMoved // it is there now
+		return errReplaced // added meanwhile
 	}
-	err = m.apply(s, nothing, o)
-	if err == nil && nothing.version.Exists() {
+	err = m.apply(s, empty, o)
+	if err == nil && empty.version.Exists() {
 		err = full
 	}
 	return err
@@ -102,46 +103,46 @@ func (m *Map[V]) carryOutWithoutRoom(s *shard[V], o *operation[V], full error) (
 
 func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
 	existed := e.version.Exists() && !m.expired(e)
-	work := m.entry()
-	defer m.done(work)
+	work := m.newEntry()
+	defer m.recycle(work)
 	next := Version{o.lease.Generation, m.first + s.writes.Add(1)}
 	work.Next, work.Lease, work.ttl = next, o.lease, m.cfg.TTL
 	if existed {
 		work.Value, work.Version = e.value, e.version
 	}
-	if err := m.conditions(work, o); err != nil {
+	if err := m.applyOptions(work, o); err != nil {
 		return err
 	}
 	if err := o.run(work); err != nil {
 		return err
 	}
 	if work.ttl == 0 && m.cfg.Weak {
-		return leasehold.Errorf(opUpdate, leasehold.ErrInvalid, o.name, "nothing was done: values of a weak map do not last for ever")
+		return leasehold.Errorf(opUpdate, leasehold.ErrInvalid, o.name, "nothing was done: values of a weak map must expire")
 	}
 	if work.kept || (work.deleted || work.touched) && !existed {
 		o.version = work.Version
 		return nil
 	}
-	if err := m.announce(s, o); err != nil {
+	if err := m.recordChange(s, o); err != nil {
 		return err
 	}
 	switch { // 3
 	case work.deleted:
 		e.clear()
 	case work.touched:
-		m.last(e, work.ttl)
+		m.setTTL(e, work.ttl)
 	default:
 		e.value, e.version = work.Value, next
-		m.last(e, work.ttl)
+		m.setTTL(e, work.ttl)
 	}
 	o.version, o.changed = e.version, true
 	return nil
 }
 
-func (m *Map[V]) conditions(work *Entry[V], o *operation[V]) error {
+func (m *Map[V]) applyOptions(work *Entry[V], o *operation[V]) error {
 	for _, option := range o.options {
 		if option.conditional && option.version != work.Version {
-			return leasehold.Errorf(opUpdate, leasehold.ErrStale, o.name, "nothing was done: it has version %v, and not %v", work.Version, option.version)
+			return leasehold.Errorf(opUpdate, leasehold.ErrStale, o.name, "nothing was done: the version is %v, want %v", work.Version, option.version)
 		}
 		if option.limited {
 			work.ttl = option.ttl
@@ -150,99 +151,99 @@ func (m *Map[V]) conditions(work *Entry[V], o *operation[V]) error {
 	return nil
 }
 
-// announce notes a name that is about to change, if its shard is being exported. The note
-// comes before a check: whoever exports, and has stopped the lease, finds the notes of all
+// recordChange records a name that will change, if its shard is being exported. Then it checks
+// the lease again: an export that has stopped the lease finds the records of all operations
 // whose check has succeeded. See export.
-func (m *Map[V]) announce(s *shard[V], o *operation[V]) error {
+func (m *Map[V]) recordChange(s *shard[V], o *operation[V]) error {
 	if s.exports.Load() == 0 {
 		return nil
 	}
-	s.note(o.key, o.name)
+	s.markChanged(o.key, o.name)
 	if again, ok := m.leases.Check(o.key); !m.cfg.Weak && (!ok || again.Generation != o.lease.Generation) {
-		return m.refuse(opUpdate, o.name, o.key, elsewhere)
+		return m.refuse(opUpdate, o.name, o.key, notOwned)
 	}
 	return nil
 }
 
-// entry returns an empty Entry for an operation, and done takes it back. It would be made
-// anew for each operation otherwise, because the application's function has it.
-func (m *Map[V]) entry() *Entry[V] {
+// newEntry returns an empty Entry for an operation, and recycle returns it to the pool. Otherwise
+// each operation would allocate one, because it escapes to the application's function.
+func (m *Map[V]) newEntry() *Entry[V] {
 	if e, ok := m.spare.Get().(*Entry[V]); ok {
 		return e
 	}
 	return new(Entry[V])
 }
 
-func (m *Map[V]) done(e *Entry[V]) {
-	*e = Entry[V]{} // it must not keep a value in memory, and is empty for the next
+func (m *Map[V]) recycle(e *Entry[V]) {
+	*e = Entry[V]{} // releases the value
 	m.spare.Put(e)
 }
 
-// validate checks the lease of a name whose turn we have, and discards what is left of an
-// earlier tenure. A weak map discards nothing, and refuses nobody. It fails with errMoved if
-// the entry is not in its place any more.
+// validate checks the lease of a locked name, and discards state of an
+// earlier tenure. A weak map neither discards nor refuses. It fails with errReplaced if
+// the entry is not in its shard any more.
 func (m *Map[V]) validate(s *shard[V], e *entry[V], key leasehold.Key, name, op string) (owner.Lease, error) {
 	lease, ok := m.leases.Check(key) // 1
 	if !m.cfg.Weak && (!ok || e.generation > lease.Generation) {
-		return owner.Lease{}, m.refuse(op, name, key, elsewhere)
+		return owner.Lease{}, m.refuse(op, name, key, notOwned)
 	}
-	if e.gone.Load() {
-		return owner.Lease{}, errMoved
+	if e.removed.Load() {
+		return owner.Lease{}, errReplaced
 	}
 	if !ok {
-		return owner.Lease{}, nil // and weak
+		return owner.Lease{}, nil // the map is weak
 	}
-	if e.generation < lease.Generation && !m.cfg.Weak && !s.adopt(e, lease.Generation) { // 2
-		return owner.Lease{}, errMoved
+	if e.generation < lease.Generation && !m.cfg.Weak && !s.discardOld(e, lease.Generation) { // 2
+		return owner.Lease{}, errReplaced
 	}
 	return lease, nil
 }
 
-// expired reports whether a value is over. The clock, which costs as much as all else, is
-// read only for those that end.
+// expired reports whether a value has expired. It reads the clock, which costs as much as the rest of an
+// operation, only for values with a TTL.
 func (m *Map[V]) expired(e *entry[V]) bool {
 	return e.expires.Load() != 0 && e.expired(m.now())
 }
 
-func (m *Map[V]) last(e *entry[V], ttl time.Duration) {
+func (m *Map[V]) setTTL(e *entry[V], ttl time.Duration) {
 	if ttl == 0 {
-		if e.expires.Load() != 0 { // to write what others may read costs more than to look
+		if e.expires.Load() != 0 { // a load of a shared cache line is cheaper than a store
 			e.expires.Store(0)
 		}
 		return
 	}
-	e.last(m.now(), ttl)
+	e.setTTL(m.now(), ttl)
 }
 
 func (m *Map[V]) now() time.Duration { return time.Since(m.base) }
 
-// A refusal is why an operation was refused, and for which key. Whoever tells a caller of
-// it over a network says the key, so that one who has routed by another finds out at once,
-// and does not look for a server that has it.
+// A refusal is the reason why an operation was refused, with the key. Responses over a network
+// contain the key, so that a caller that has routed by another key fails at once
+// instead of looking for the owner.
 type refusal struct {
-	name string
-	key  leasehold.Key
-	why  string
+	name   string
+	key    leasehold.Key
+	reason string
 }
 
-func (r *refusal) Error() string { return r.why }
+func (r *refusal) Error() string { return r.reason }
 
-// RefusedKey returns the name that was asked for, and its key. Packages leasehttp and
-// leasegrpc look for this method.
+// RefusedKey returns the name of the operation, and its key. Packages leasehttp and
+// leasegrpc use this method.
 func (r *refusal) RefusedKey() (name string, key leasehold.Key) { return r.name, r.key }
 
 const (
-	elsewhere  = "another server has it, or nobody does"
-	leaseEnded = "the lease ended meanwhile"
-	suspended  = "nothing was done: no manager has renewed the lease in time, and the value is kept until one answers"
+	notOwned   = "this server does not own the name"
+	leaseEnded = "the lease ended during the operation"
+	suspended  = "nothing was done: no manager has renewed the lease in time, and the value is kept until one replies"
 )
 
-// refuse returns why an operation is refused that has done nothing: the lease on the name
+// refuse returns the error of an operation that has done nothing: the lease on the name
 // is suspended, or this server has none.
-func (m *Map[V]) refuse(op, name string, key leasehold.Key, why string) error {
+func (m *Map[V]) refuse(op, name string, key leasehold.Key, reason string) error {
 	kind := leasehold.ErrNotOwner
 	if m.leases.Suspended(key) {
-		kind, why = leasehold.ErrSuspended, suspended
+		kind, reason = leasehold.ErrSuspended, suspended
 	}
-	return &leasehold.Error{Op: op, Kind: kind, Subject: name, Err: &refusal{name, key, why}}
+	return &leasehold.Error{Op: op, Kind: kind, Subject: name, Err: &refusal{name, key, reason}}
 }

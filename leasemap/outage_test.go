@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
-// TestOutageKeepsValues: while all managers are down no operation succeeds, and
-// afterwards every value is there with its version, however long that was (I11).
+// While all managers are down all operations fail, and
+// afterwards every value exists with its version, after an outage of any length (I11).
 func TestOutageKeepsValues(t *testing.T) {
 	for _, managers := range []int{1, 3} {
 		for _, outage := range []time.Duration{30 * time.Second, time.Hour} {
@@ -45,7 +45,7 @@ func TestOutageKeepsValues(t *testing.T) {
 						}
 					}
 					if len(before) != users {
-						t.Fatalf("%d of %d names have a server", len(before), users)
+						t.Fatalf("%d of %d names have an owner", len(before), users)
 					}
 					for i := range managers {
 						c.KillManager(fmt.Sprint("m", i+1))
@@ -58,11 +58,11 @@ func TestOutageKeepsValues(t *testing.T) {
 						_, fresh := m.Set(t.Context(), name+"-x", "new")
 						for what, err := range map[string]error{"get": got, "set": set, "update": update} {
 							if leasehold.KindOf(err) != leasehold.ErrSuspended {
-								t.Fatalf("%s of %s in the outage: %v", what, name, err)
+								t.Fatalf("%s of %s during the outage: %v", what, name, err)
 							}
 						}
 						if fresh == nil {
-							t.Fatalf("%s-x is written in the outage", name)
+							t.Fatalf("%s-x is written during the outage", name)
 						}
 					}
 					for i := range managers {
@@ -80,8 +80,8 @@ func TestOutageKeepsValues(t *testing.T) {
 	}
 }
 
-// TestSuspendedServerIsReplaced: the range of a server that is cut off alone is granted to
-// another. What the first has kept goes, and is never served again.
+// The range of a partitioned server is granted to
+// another. The values that the first has kept are removed and never served.
 func TestSuspendedServerIsReplaced(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		a := c.Node("a")
@@ -98,14 +98,14 @@ func TestSuspendedServerIsReplaced(t *testing.T) {
 		serve(t, c.Node("b"))
 		c.Settle()
 		if _, _, err := m.Get("alice"); leasehold.KindOf(err) != leasehold.ErrSuspended || m.Len() != 1 {
-			t.Errorf("cut off, it says %v, and keeps %d values", err, m.Len())
+			t.Errorf("while partitioned: %v, %d values", err, m.Len())
 		}
 		asker := newClient(c.Node("caller"))
 		mustSet(t, asker, "alice", "new")
 		a.Heal()
 		c.Settle()
-		if value, _, err := m.Get("alice"); err == nil && value != "new" { // it may have come back from b
-			t.Errorf("it serves %q of an earlier tenure", value)
+		if value, _, err := m.Get("alice"); err == nil && value != "new" { // the name may have moved back from b
+			t.Errorf("the server returns %q of an earlier tenure", value)
 		}
 		c.Move(leasehold.All, "b")
 		if got, err := asker.ask(t.Context(), http.MethodGet, "alice", reply{}, false); err != nil || got.Value != "new" {
@@ -114,10 +114,10 @@ func TestSuspendedServerIsReplaced(t *testing.T) {
 	})
 }
 
-// TestOutageInTheMiddleOfMoves: all managers are killed while values are on their way to a
-// server that has just joined, at one moment after the other. Whatever became of each move,
-// every value is there when a manager is back, and nobody is told of a loss.
-func TestOutageInTheMiddleOfMoves(t *testing.T) {
+// All managers are killed while values move to a
+// server that has just joined, at different times of the move. For any outcome of the move,
+// every value exists when a manager has restarted, and no loss is reported.
+func TestOutageDuringMoves(t *testing.T) {
 	interrupted, step := 0, 3*time.Millisecond
 	if testing.Short() {
 		step = 30 * time.Millisecond
@@ -162,12 +162,12 @@ func TestOutageInTheMiddleOfMoves(t *testing.T) {
 				}
 				stop()
 				for loss := range lost {
-					t.Errorf("told of a loss: %+v", loss)
+					t.Errorf("unexpected loss: %+v", loss)
 				}
 			})
 		})
 	}
 	if interrupted == 0 {
-		t.Error("no move was interrupted: the test has lost its sense")
+		t.Error("no outage has interrupted a move: the test checks nothing")
 	}
 }

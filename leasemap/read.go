@@ -11,37 +11,37 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// read looks at a value. It makes no entry for a name that has none.
-func (m *Map[V]) read(name string, look func(*entry[V])) error {
+// read calls f with the entry of a name. For a missing name it calls f with an empty entry.
+func (m *Map[V]) read(name string, f func(*entry[V])) error {
 	key := m.cfg.Key(name)
 	s := m.shard(key)
 	for {
-		lease, err := m.lookOnce(s, key, name, look)
-		if errors.Is(err, errMoved) {
+		lease, err := m.readOnce(s, key, name, f)
+		if errors.Is(err, errReplaced) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if m.cfg.Weak || m.leases.Held(lease) { // it was true: the lease was held all along
+		if m.cfg.Weak || m.leases.Held(lease) {
 			return nil
 		}
 		return m.refuse(opGet, name, key, leaseEnded)
 	}
 }
 
-// lookOnce fails with errMoved if what was looked at has been replaced meanwhile.
-func (m *Map[V]) lookOnce(s *shard[V], key leasehold.Key, name string, look func(*entry[V])) (owner.Lease, error) {
+// readOnce fails with errReplaced if the entry was replaced meanwhile.
+func (m *Map[V]) readOnce(s *shard[V], key leasehold.Key, name string, f func(*entry[V])) (owner.Lease, error) {
 	e := s.find(name)
 	if e == nil {
-		return m.lookAtNothing(s, key, name, look)
+		return m.readMissing(s, key, name, f)
 	}
-	if err := e.take(context.Background(), &s.mu); err != nil {
-		return owner.Lease{}, err // never
+	if err := e.lock(context.Background(), &s.mu); err != nil {
+		return owner.Lease{}, err // impossible: the context does not end
 	}
-	defer m.put(s, name, e)
-	if e.gone.Load() {
-		return owner.Lease{}, errMoved
+	defer m.release(s, name, e)
+	if e.removed.Load() {
+		return owner.Lease{}, errReplaced
 	}
 	lease, err := m.validate(s, e, key, name, opGet)
 	if err != nil {
@@ -49,32 +49,32 @@ func (m *Map[V]) lookOnce(s *shard[V], key leasehold.Key, name string, look func
 	}
 	if m.expired(e) {
 		if s.exports.Load() > 0 {
-			s.note(key, name) // or the next owner would show it again
+			s.markChanged(key, name) // otherwise the target would restore the value
 		}
 		e.clear()
 	}
-	look(e)
+	f(e)
 	return lease, nil
 }
 
-// lookAtNothing looks at a name that had no entry. What is not there after the lease was
-// checked was not there when it was.
-func (m *Map[V]) lookAtNothing(s *shard[V], key leasehold.Key, name string, look func(*entry[V])) (owner.Lease, error) {
+// readMissing reads a name without an entry. An entry that is missing after the lease was
+// checked was missing at the check.
+func (m *Map[V]) readMissing(s *shard[V], key leasehold.Key, name string, f func(*entry[V])) (owner.Lease, error) {
 	lease, ok := m.leases.Check(key)
 	if !ok && !m.cfg.Weak {
-		return owner.Lease{}, m.refuse(opGet, name, key, elsewhere)
+		return owner.Lease{}, m.refuse(opGet, name, key, notOwned)
 	}
 	if s.find(name) != nil {
-		return owner.Lease{}, errMoved
+		return owner.Lease{}, errReplaced
 	}
-	look(new(entry[V]))
+	f(new(entry[V]))
 	return lease, nil
 }
 
-// All yields the names that have a value here, with the values, in no order. It yields every
+// All yields all names with a value, and the values, in undefined order. It yields every
 // name that exists during the whole iteration, and may yield a name that is added or removed
-// meanwhile. A weak map yields all names that it has, other maps those that this server owns.
-// The loop's body holds no lock. To list the names of a shard, one of 4,096, blocks
+// meanwhile. A weak map yields all of its names, other maps the names that this server owns.
+// The loop's body holds no lock. Listing the names of a shard, one of 4,096, blocks
 // operations in that shard.
 func (m *Map[V]) All() iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {

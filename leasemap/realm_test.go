@@ -12,24 +12,24 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A realm is servers, one of which has the lease on all keys.
+// A realm is a set of servers, one of which holds all keys.
 type realm struct {
 	mu         sync.Mutex
-	holder     int // the server's number; -1: nobody
+	holder     int // index of the server; -1 without a holder
 	generation leasehold.Generation
 	stopped    bool
 	suspended  bool
 	servers    []*server
 }
 
-// A server is one of them, and its map.
+// A server is the Checker of its map.
 type server struct {
 	*Map[string]
 	realm  *realm
 	number int
 }
 
-// newRealm returns one whose first server has the lease.
+// newRealm returns a realm whose first server is the holder.
 func newRealm(t *testing.T, n int, cfg Config[string]) *realm {
 	t.Helper()
 	r := &realm{generation: 1}
@@ -45,7 +45,7 @@ func newRealm(t *testing.T, n int, cfg Config[string]) *realm {
 	return r
 }
 
-// Check is that of the server's owner.
+// Check implements [owner.Checker].
 func (s *server) Check(key leasehold.Key) (owner.Lease, bool) {
 	r := s.realm
 	r.mu.Lock()
@@ -56,18 +56,18 @@ func (s *server) Check(key leasehold.Key) (owner.Lease, bool) {
 	return owner.Lease{Lease: r.lease(), Key: key}, true
 }
 
-// Held is that of the server's owner.
+// Held implements [owner.Checker].
 func (s *server) Held(l owner.Lease) bool {
 	r := s.realm
 	for range 3 {
-		runtime.Gosched() // whatever can happen before it may
+		runtime.Gosched() // for other interleavings
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.holder == s.number && !r.stopped && !r.suspended && r.generation == l.Generation
 }
 
-// Await is that of the server's owner. No test has a key that is about to arrive.
+// Await implements [owner.Checker]. No test has a coming key.
 func (s *server) Await(_ context.Context, key leasehold.Key) error {
 	if _, ok := s.Check(key); !ok {
 		return leasehold.ErrNotOwner
@@ -75,7 +75,7 @@ func (s *server) Await(_ context.Context, key leasehold.Key) error {
 	return nil
 }
 
-// Suspended is that of the server's owner.
+// Suspended implements [owner.Checker].
 func (s *server) Suspended(leasehold.Key) bool {
 	r := s.realm
 	r.mu.Lock()
@@ -83,19 +83,19 @@ func (s *server) Suspended(leasehold.Key) bool {
 	return r.holder == s.number && r.suspended
 }
 
-// lease is the one that the holder has.
+// lease returns the holder's lease.
 func (r *realm) lease() leasehold.Lease {
 	return leasehold.Lease{Range: leasehold.All, Generation: r.generation}
 }
 
-// owner returns the server that has the lease.
+// owner returns the holder.
 func (r *realm) owner() *server {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.servers[max(0, r.holder)]
 }
 
-// grant gives the lease to a server, with nothing else, and returns it.
+// grant grants the lease to a server, after install.
 func (r *realm) grant(to int, install func(leasehold.Lease)) {
 	r.mu.Lock()
 	from, ended := r.holder, r.lease()
@@ -113,23 +113,23 @@ func (r *realm) grant(to int, install func(leasehold.Lease)) {
 	}
 }
 
-// A passage is a range on its way from one server to another.
-type passage struct {
+// A transfer is a move of a range between two servers.
+type transfer struct {
 	realm   *realm
 	records [][]byte
-	during  func() // is called when all was copied, before the stop
-	fails   error  // of sending; nil if it does not
+	during  func() // called after the copy and before the stop
+	fails   error  // of Send; nil if it succeeds
 }
 
-func (p *passage) Range() leasehold.Range { return leasehold.All }
+func (p *transfer) Range() leasehold.Range { return leasehold.All }
 
-func (p *passage) Generation(leasehold.Key) leasehold.Generation {
+func (p *transfer) Generation(leasehold.Key) leasehold.Generation {
 	p.realm.mu.Lock()
 	defer p.realm.mu.Unlock()
 	return p.realm.generation
 }
 
-func (p *passage) Send(record []byte) error {
+func (p *transfer) Send(record []byte) error {
 	if p.fails != nil {
 		return p.fails
 	}
@@ -137,7 +137,7 @@ func (p *passage) Send(record []byte) error {
 	return nil
 }
 
-func (p *passage) Stop() error {
+func (p *transfer) Stop() error {
 	if p.during != nil {
 		p.during()
 	}
@@ -147,7 +147,7 @@ func (p *passage) Stop() error {
 	return nil
 }
 
-func (p *passage) Records() iter.Seq2[[]byte, error] {
+func (p *transfer) Records() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for _, r := range p.records {
 			if !yield(r, nil) {
@@ -163,7 +163,7 @@ func (r *realm) move(ctx context.Context, to int, during func()) error {
 	if from.number == to {
 		return errors.New("it is there already")
 	}
-	p := &passage{realm: r, during: during}
+	p := &transfer{realm: r, during: during}
 	if err := from.export(ctx, p); err != nil {
 		return err
 	}

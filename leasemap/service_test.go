@@ -15,14 +15,14 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// A reply is what a server says about a register.
+// A reply is the response of a server about a register.
 type reply struct {
 	Kind    leasehold.Kind
 	Value   string
 	Version leasemap.Version
 }
 
-// serve runs a server of registers on a node. What is returned closes it properly.
+// serve runs a server of registers on a node, and returns its Close.
 func serve(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) error) {
 	t.Helper()
 	cfg := n.MovingConfig()
@@ -39,7 +39,7 @@ func serve(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) err
 	return m.Close
 }
 
-// answer carries out a request: a GET, a PUT, or a PUT of what has a version.
+// answer executes a request: a GET, a PUT, or a conditional PUT.
 func answer(r *http.Request, m *leasemap.Map[string]) reply {
 	name := r.URL.Query().Get("name")
 	var out reply
@@ -63,7 +63,7 @@ func answer(r *http.Request, m *leasemap.Map[string]) reply {
 	return out
 }
 
-// A client asks whoever owns a register.
+// A client sends requests to the owner of a register.
 type client struct {
 	lookup *lookup.Lookup
 	http   *http.Client
@@ -73,8 +73,8 @@ func newClient(n *leaseholdtest.Node) *client {
 	return &client{lookup: n.Lookup(), http: n.Client()}
 }
 
-// ask asks about a register. It fails with [leasehold.ErrIndeterminate] if that may have been
-// carried out.
+// ask sends a request about a register. It fails with [leasehold.ErrIndeterminate] if the request may have been
+// executed.
 func (c *client) ask(ctx context.Context, method, name string, in reply, conditional bool) (reply, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -103,11 +103,11 @@ func (c *client) send(ctx context.Context, method, to string, body []byte, out *
 	if err != nil {
 		return err
 	}
-	r.GetBody = nil // or it would be sent twice
+	r.GetBody = nil // prevents a retry
 	response, err := c.http.Do(r)
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close() //nolint:errcheck // after reading it
 	return json.NewDecoder(response.Body).Decode(out)
 }

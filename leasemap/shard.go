@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A shard has the names whose keys begin alike, so that those of a range lie in few
+// A shard contains the names whose keys have the same prefix, so that a range is in few
 // shards.
 type shard[V any] struct {
 	mu      sync.Mutex
@@ -19,8 +19,8 @@ type shard[V any] struct {
 	copies  []*copied[V]
 
 	exports atomic.Int32  // len(copies)
-	writes  atomic.Uint64 // so far
-	_       [8]byte       // a cache line for each, which it does not share with its neighbours
+	writes  atomic.Uint64 // number of writes
+	_       [8]byte       // pads to a cache line
 }
 
 const (
@@ -32,24 +32,23 @@ func (m *Map[V]) shard(key leasehold.Key) *shard[V] { return &m.shards[shardOf(k
 
 func shardOf(key leasehold.Key) int { return int(key >> (64 - shardBits)) }
 
-// An entry is a name and its value. What is not said to be otherwise belongs to whoever
-// has the turn.
+// An entry is a name and its value. Its lock protects the fields without another comment.
 //
-// An entry may be taken out of its shard at any time, because its lease has ended or
-// because the name has come back with a value: nobody waits for an operation of an earlier
-// tenure. That operation goes on with what it has, and finds in the end that its lease was
-// not held. What it takes for this to be right: an operation that has checked its lease
-// then looks whether its entry is still in its place. The values of a tenure are put in
-// their place before any check in it succeeds.
+// An entry may be removed from its shard at any time, because its lease has ended or
+// because the name has arrived with a value in a later tenure: the removal does not wait for
+// an operation of an earlier tenure. That operation continues with its entry, and its call of
+// Held fails. This is correct because an operation checks its lease
+// and then whether its entry is still in the shard, and because the values of a tenure are
+// installed before any check in it succeeds.
 type entry[V any] struct {
-	turn
-	// generation is that of the lease under which it was last touched. It is changed by
-	// whoever has the turn and the shard's lock, and may be read with either.
+	entryLock
+	// generation is the generation of the last operation's lease. Writers hold the entry's
+	// lock and the shard's lock, readers one of the two.
 	generation leasehold.Generation
-	gone       atomic.Bool  // no longer in its shard; set under the shard's lock
-	expires    atomic.Int64 // on the map's clock, a [time.Duration]; 0 never
+	removed    atomic.Bool  // from its shard; written under the shard's lock
+	expires    atomic.Int64 // on the map's clock, a [time.Duration]; 0 means never
 
-	version Version // zero: there is no value
+	version Version // zero without a value
 	value   V
 }
 
@@ -64,9 +63,9 @@ func (e *entry[V]) expired(now time.Duration) bool {
 	return at != 0 && int64(now) >= at
 }
 
-// last lets the value last for a time from now on; 0 is for ever. A time that is over
-// already ends it.
-func (e *entry[V]) last(now, ttl time.Duration) {
+// setTTL restarts the TTL; 0 means that the value does not expire, and a negative TTL removes
+// it.
+func (e *entry[V]) setTTL(now, ttl time.Duration) {
 	switch {
 	case ttl == 0 || ttl > math.MaxInt64-now:
 		e.expires.Store(0)
@@ -84,9 +83,8 @@ func (s *shard[V]) find(name string) *entry[V] {
 	return e
 }
 
-// take returns the entry of a name, with the turn to operate on it; a new one if there is
-// none.
-func (m *Map[V]) take(ctx context.Context, s *shard[V], key leasehold.Key, name, op string) (*entry[V], error) {
+// acquire returns the locked entry of a name, a new one if there is none.
+func (m *Map[V]) acquire(ctx context.Context, s *shard[V], key leasehold.Key, name, op string) (*entry[V], error) {
 	for {
 		e := s.find(name)
 		if e == nil {
@@ -95,25 +93,25 @@ func (m *Map[V]) take(ctx context.Context, s *shard[V], key leasehold.Key, name,
 				return nil, err
 			}
 		}
-		if err := e.take(ctx, &s.mu); err != nil {
-			return nil, leasehold.Errorf(op, leasehold.ErrUnavailable, name, "nothing was done: another operation on the name goes on: %w", err)
+		if err := e.lock(ctx, &s.mu); err != nil {
+			return nil, leasehold.Errorf(op, leasehold.ErrUnavailable, name, "nothing was done: another operation on the name is running: %w", err)
 		}
-		if !e.gone.Load() {
+		if !e.removed.Load() {
 			return e, nil
 		}
-		e.give(&s.mu) // it was removed while we waited
+		e.unlock(&s.mu) // removed meanwhile
 	}
 }
 
-// add makes an entry for a name, if this server owns it and there is room. Requests for
-// what others own must not take up room.
+// add adds an entry for a name, if this server owns it and the map is not full. Requests for
+// names of other servers must not occupy memory.
 func (m *Map[V]) add(s *shard[V], key leasehold.Key, name, op string) (*entry[V], error) {
 	if _, ok := m.leases.Check(key); !ok && !m.cfg.Weak {
-		return nil, m.refuse(op, name, key, elsewhere)
+		return nil, m.refuse(op, name, key, notOwned)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.entries[name]; e != nil { // another was faster
+	if e := s.entries[name]; e != nil { // added by another goroutine
 		return e, nil
 	}
 	if !m.reserve(1) {
@@ -135,34 +133,34 @@ func (m *Map[V]) reserve(n int) bool {
 	return true
 }
 
-// put ends an operation, and removes the entry if it has no value.
-func (m *Map[V]) put(s *shard[V], name string, e *entry[V]) {
+// release unlocks an entry, and removes it if it has no value.
+func (m *Map[V]) release(s *shard[V], name string, e *entry[V]) {
 	if !e.version.Exists() {
 		s.mu.Lock()
 		m.remove(s, name, e)
 		s.mu.Unlock()
 	}
-	e.give(&s.mu)
+	e.unlock(&s.mu)
 }
 
-// remove takes an entry out of its shard. The shard's lock is held.
+// remove removes an entry from its shard. The shard's lock is held.
 func (m *Map[V]) remove(s *shard[V], name string, e *entry[V]) {
-	if e.gone.Load() {
+	if e.removed.Load() {
 		return
 	}
-	e.gone.Store(true)
+	e.removed.Store(true)
 	m.count.Add(-1)
 	if delete(s.entries, name); len(s.entries) == 0 {
 		s.entries = nil // maps do not shrink
 	}
 }
 
-// adopt brings an entry into a tenure: what is left of an earlier one is discarded. It
-// reports false if the entry is no longer in its place.
-func (s *shard[V]) adopt(e *entry[V], g leasehold.Generation) bool {
+// discardOld discards the state of an earlier tenure, and sets the generation. It
+// reports false if the entry was removed from its shard.
+func (s *shard[V]) discardOld(e *entry[V], g leasehold.Generation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.gone.Load() {
+	if e.removed.Load() {
 		return false
 	}
 	e.clear()
@@ -170,70 +168,70 @@ func (s *shard[V]) adopt(e *entry[V], g leasehold.Generation) bool {
 	return true
 }
 
-// A turn is whose turn it is to operate on a name: a lock that can be waited for with a
-// context, and that costs no more than a mutex while nobody waits. Those who wait do so on
-// a channel, so that they do not stop a virtual clock.
+// An entryLock serializes the operations on a name. A waiter can stop waiting when its
+// context ends. Without contention it costs the same as a mutex. Waiters block on
+// a channel, so that a virtual clock can advance.
 //
-// Its lists are under the shard's lock, which nobody holds for long.
-type turn struct {
-	taken   atomic.Bool
-	waiting atomic.Int32     // len(waiters), or one more while somebody makes up his mind
-	waiters *[]chan struct{} // nil if nobody ever waited: an entry is to fit into a cache line
+// The shard's lock, which is held only briefly, protects the list of waiters.
+type entryLock struct {
+	locked  atomic.Bool
+	waiting atomic.Int32     // len(waiters), or one more during lock
+	waiters *[]chan struct{} // nil before the first waiter: an entry should fit into a cache line
 }
 
-func (t *turn) try() bool { return t.taken.CompareAndSwap(false, true) }
+func (t *entryLock) tryLock() bool { return t.locked.CompareAndSwap(false, true) }
 
-// take takes the turn, and waits for it. It fails when the context ends.
-func (t *turn) take(ctx context.Context, mu *sync.Mutex) error {
-	if t.try() {
+// lock waits for the lock. It fails when the context ends.
+func (t *entryLock) lock(ctx context.Context, mu *sync.Mutex) error {
+	if t.tryLock() {
 		return nil
 	}
 	mu.Lock()
 	t.waiting.Add(1)
-	// Whoever gives the turn back looks at waiting after that. So either we see that it
-	// is free, or it sees that we wait.
-	if t.try() {
+	// unlock reads waiting after it has released the lock. So either this tryLock
+	// succeeds, or unlock finds the waiter.
+	if t.tryLock() {
 		t.waiting.Add(-1)
 		mu.Unlock()
 		return nil
 	}
-	mine := make(chan struct{})
+	own := make(chan struct{})
 	if t.waiters == nil {
 		t.waiters = new([]chan struct{})
 	}
-	*t.waiters = append(*t.waiters, mine)
+	*t.waiters = append(*t.waiters, own)
 	mu.Unlock()
 	select {
-	case <-mine:
+	case <-own:
 		return nil
 	case <-ctx.Done():
 	}
 	mu.Lock()
-	if i := slices.Index(*t.waiters, mine); i >= 0 {
+	if i := slices.Index(*t.waiters, own); i >= 0 {
 		*t.waiters = slices.Delete(*t.waiters, i, i+1)
 		t.waiting.Add(-1)
 		mu.Unlock()
 		return context.Cause(ctx)
 	}
 	mu.Unlock()
-	t.give(mu) // it was given to us at the same moment
+	t.unlock(mu) // the lock was passed to this waiter at the same time
 	return context.Cause(ctx)
 }
 
-// give gives the turn back, to whoever has waited longest.
-func (t *turn) give(mu *sync.Mutex) {
-	t.taken.Store(false)
+// unlock releases the lock, and passes it to the first waiter.
+func (t *entryLock) unlock(mu *sync.Mutex) {
+	t.locked.Store(false)
 	if t.waiting.Load() == 0 {
 		return
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	t.next()
+	t.wakeNext()
 }
 
-// next wakes one who waits, unless another was faster. The shard's lock is held.
-func (t *turn) next() {
-	if t.waiters != nil && len(*t.waiters) > 0 && t.try() {
+// wakeNext passes the lock to the first waiter, unless it was taken meanwhile. The shard's lock is held.
+func (t *entryLock) wakeNext() {
+	if t.waiters != nil && len(*t.waiters) > 0 && t.tryLock() {
 		first := (*t.waiters)[0]
 		*t.waiters = (*t.waiters)[1:]
 		t.waiting.Add(-1)
@@ -241,18 +239,18 @@ func (t *turn) next() {
 	}
 }
 
-// A pass over all shards takes as long as values last, between these, in so many steps.
+// A sweep over all shards takes one TTL, within these limits, in sweepSteps steps.
 const (
-	shortestPass = 8 * time.Second
-	longestPass  = time.Minute
-	sweepSteps   = 64
+	minSweep   = 8 * time.Second
+	maxSweep   = time.Minute
+	sweepSteps = 64
 )
 
-// sweepAlways removes what has expired, some shards at a time.
-func (m *Map[V]) sweepAlways(ctx context.Context) {
-	pass := longestPass
+// runSweeper removes expired values, some shards per step, until the context ends.
+func (m *Map[V]) runSweeper(ctx context.Context) {
+	pass := maxSweep
 	if m.cfg.TTL > 0 {
-		pass = min(max(m.cfg.TTL, shortestPass), longestPass)
+		pass = min(max(m.cfg.TTL, minSweep), maxSweep)
 	}
 	tick := time.NewTicker(pass / sweepSteps)
 	defer tick.Stop()
@@ -273,9 +271,8 @@ func (m *Map[V]) sweep(from, to int) {
 	}
 }
 
-// Sweep removes all that has expired. It looks at every value, and holds up operations
-// for no longer than it takes to look at those of a shard, one of 4,096. A map that Join
-// has made does this by itself.
+// Sweep removes all expired values, in time linear in the number of values. It blocks operations
+// in one shard, of 4,096, at a time. A map of Join calls it regularly.
 func (m *Map[V]) Sweep() { m.sweep(0, shardCount) }
 
 func (s *shard[V]) sweep(m *Map[V]) {
@@ -283,14 +280,14 @@ func (s *shard[V]) sweep(m *Map[V]) {
 	defer s.mu.Unlock()
 	now := m.now()
 	for name, e := range s.entries {
-		if !e.expired(now) || !e.try() {
-			continue // it lasts, or is being used
+		if !e.expired(now) || !e.tryLock() {
+			continue // not expired, or in use
 		}
 		if e.expired(now) {
-			s.noteLocked(m.cfg.Key(name), name) // or the next owner would show it again
+			s.markChangedLocked(m.cfg.Key(name), name) // otherwise the target would restore the value
 			m.remove(s, name, e)
 		}
-		e.taken.Store(false)
-		e.next()
+		e.locked.Store(false)
+		e.wakeNext()
 	}
 }

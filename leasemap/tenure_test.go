@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A gate stops whoever checks a lease for the nth time, after the check or before it.
+// A gate blocks the nth check of a lease, before or after the check.
 type gate struct {
 	owner.Checker
 	nth   int
 	after bool
-	stops chan struct{} // is closed when somebody stands there
+	stops chan struct{} // closed when a check is blocked
 	opens chan struct{}
 
 	mu   sync.Mutex
@@ -43,17 +43,17 @@ func (g *gate) Check(key leasehold.Key) (owner.Lease, bool) {
 	return lease, ok
 }
 
-// exported returns what a server's values are on their way.
-func (s *server) exported(t *testing.T) *passage {
+// exported returns the records of a server's values.
+func (s *server) exported(t *testing.T) *transfer {
 	t.Helper()
-	p := &passage{realm: s.realm}
+	p := &transfer{realm: s.realm}
 	if err := s.export(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// set makes a server the holder, under a generation.
+// set makes a server the holder, with a generation.
 func (r *realm) set(holder int, g leasehold.Generation) leasehold.Lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,9 +61,9 @@ func (r *realm) set(holder int, g leasehold.Generation) leasehold.Lease {
 	return r.lease()
 }
 
-// A request that stood still while the lease went away and came back, with the value of its
-// name, operates on that value, wherever it stood.
-func TestRequestOutlivesATenure(t *testing.T) {
+// A request that was paused while the lease moved away and back, with the value of its
+// name, operates on that value, for any point of the pause.
+func TestPausedRequestInLaterTenure(t *testing.T) {
 	strong, weak := Config[string]{}, Config[string]{Weak: true, TTL: time.Hour}
 	for _, place := range []struct {
 		nth   int
@@ -90,7 +90,7 @@ func TestRequestOutlivesATenure(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				install(granted) // it waits for nobody
+				install(granted) // does not wait for the request
 				r.set(1, 3)
 				close(g.opens)
 				err = <-done
@@ -103,15 +103,15 @@ func TestRequestOutlivesATenure(t *testing.T) {
 				}
 				b.has(t, "x", want)
 				if b.Len() != 1 {
-					t.Errorf("%d names are counted, and there is one", b.Len())
+					t.Errorf("Len is %d, want 1", b.Len())
 				}
 			})
 		})
 	}
 }
 
-// A reader that stood still sees what has come meanwhile, and not that there was nothing.
-func TestReaderOutlivesATenure(t *testing.T) {
+// A reader that was paused returns the value that has arrived meanwhile.
+func TestPausedReaderInLaterTenure(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRealm(t, 2, Config[string]{})
@@ -140,14 +140,14 @@ func TestReaderOutlivesATenure(t *testing.T) {
 			r.set(1, 3)
 			close(g.opens)
 			if a := <-got; a.err == nil && a.value != "1" {
-				t.Errorf("it reads %q", a.value)
+				t.Errorf("the reader returns %q", a.value)
 			}
 		})
 	}
 }
 
-// A value that cannot be sent is named.
-func TestValueIsTooLarge(t *testing.T) {
+// The error for a value that cannot be sent contains its name.
+func TestTooLargeValue(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	r.servers[0].mustSet(t, "huge", strings.Repeat("x", maxRecord))
 	err := r.move(t.Context(), 1, nil)
@@ -157,7 +157,7 @@ func TestValueIsTooLarge(t *testing.T) {
 	}
 }
 
-// A weak map hands over what it has, whoever owns it, and its versions are its own.
+// A weak map exports all of its values, and its versions differ from those of other servers.
 func TestWeakMoves(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{Weak: true, TTL: time.Hour})
 	a, b := r.servers[0], r.servers[1]
@@ -173,7 +173,7 @@ func TestWeakMoves(t *testing.T) {
 	wantKind(t, err, leasehold.ErrInvalid)
 }
 
-// An install that comes late, when the lease was lost and granted anew, replaces nothing.
+// A late install, after the lease was lost and granted again, replaces nothing.
 func TestLateInstall(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	a, b := r.servers[0], r.servers[1]
@@ -187,13 +187,13 @@ func TestLateInstall(t *testing.T) {
 	b.mustSet(t, "x", "new")
 	install(leasehold.Lease{Range: leasehold.All, Generation: 2})
 	b.has(t, "x", "new")
-	b.has(t, "y", "") // it is of an earlier tenure
+	b.has(t, "y", "") // of an earlier tenure
 	if b.Len() != 1 {
-		t.Errorf("%d names are counted, and there is one", b.Len())
+		t.Errorf("Len is %d, want 1", b.Len())
 	}
 }
 
-// A lease may cover less than what was imported. The rest has no place.
+// A lease may cover less than the import. The rest is discarded.
 func TestInstallCoversLess(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	a, b := r.servers[0], r.servers[1]
@@ -216,17 +216,17 @@ func TestInstallCoversLess(t *testing.T) {
 	}
 }
 
-// A revocation takes the values of its range and of its generation, and no others.
-func TestRevokedTakesItsOwn(t *testing.T) {
+// Revoked removes the values of its range up to its generation, and no others.
+func TestRevokedRemovesOnlyItsRange(t *testing.T) {
 	r := newRealm(t, 1, Config[string]{})
 	s := r.servers[0]
 	for i := range 100 {
 		s.mustSet(t, fmt.Sprint(i), "1")
 	}
 	half := leasehold.Range{Limit: 1 << 63}
-	s.Revoked([]leasehold.Lease{{Range: half, Generation: 0}}, leasehold.CauseMoved) // an older one
+	s.Revoked([]leasehold.Lease{{Range: half, Generation: 0}}, leasehold.CauseMoved) // an older generation
 	if s.Len() != 100 {
-		t.Errorf("%d are left of 100 of a later tenure", s.Len())
+		t.Errorf("%d of 100 values of a later tenure are left", s.Len())
 	}
 	s.Revoked([]leasehold.Lease{{Range: half, Generation: 1}}, leasehold.CauseMoved)
 	for i := range 100 {
@@ -238,8 +238,8 @@ func TestRevokedTakesItsOwn(t *testing.T) {
 	}
 }
 
-// Nothing waits for a function of an earlier tenure: neither an install nor a revocation.
-func TestNothingWaitsForAFunction(t *testing.T) {
+// Neither install nor Revoked waits for a function of an earlier tenure.
+func TestInstallAndRevokedDoNotWaitForFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRealm(t, 2, Config[string]{})
 		a, b := r.servers[0], r.servers[1]
@@ -263,16 +263,16 @@ func TestNothingWaitsForAFunction(t *testing.T) {
 		}
 		install(r.set(-1, 6))
 		b.Revoked([]leasehold.Lease{{Range: leasehold.All, Generation: 2}}, leasehold.CauseExpired)
-		close(revoked) // as an application's OnRevoke would
+		close(revoked) // as OnRevoke of an application does
 		wantKind(t, <-done, leasehold.ErrIndeterminate)
 		r.set(1, 6)
 		b.has(t, "slow", "1")
 	})
 }
 
-// Who waits for a name gives up when its context ends, and nothing is done. Waiting does not
-// stop a virtual clock.
-func TestWaitingEndsWithTheContext(t *testing.T) {
+// An operation that waits for a name fails when its context ends, and does nothing. Waiting does not
+// stop the virtual clock.
+func TestWaitingEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRealm(t, 1, Config[string]{}).servers[0]
 		s.mustSet(t, "x", "1")
@@ -312,7 +312,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// A value that somebody has seen expire does not come back with a move.
+// A value that a reader has found expired is not restored by a move.
 func TestExpiredStaysExpired(t *testing.T) {
 	for name, look := range map[string]func(*testing.T, *server){
 		"read":  func(t *testing.T, s *server) { s.has(t, "x", "") },
@@ -323,7 +323,7 @@ func TestExpiredStaysExpired(t *testing.T) {
 				r := newRealm(t, 2, Config[string]{})
 				r.servers[0].mustSet(t, "x", "1", WithTTL(10*time.Second))
 				time.Sleep(9 * time.Second)
-				err := r.move(t.Context(), 1, func() { // it was copied with a second left
+				err := r.move(t.Context(), 1, func() { // copied with a remaining TTL of a second
 					time.Sleep(5 * time.Second)
 					look(t, r.servers[0])
 				})
@@ -336,12 +336,12 @@ func TestExpiredStaysExpired(t *testing.T) {
 	}
 }
 
-// What is tried in vain while a range is copied is not sent again.
+// Failed operations during the copy do not cause a second record.
 func TestOnlyChangesAreSentAgain(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{Max: 10})
 	a := r.servers[0]
 	version := a.mustSet(t, "x", "1")
-	p := &passage{realm: r, during: func() {
+	p := &transfer{realm: r, during: func() {
 		for i := range 1000 {
 			if err := a.Delete(t.Context(), fmt.Sprint("n", i)); err != nil {
 				t.Fatal(err)
@@ -362,18 +362,18 @@ func TestOnlyChangesAreSentAgain(t *testing.T) {
 	}
 }
 
-// A move that fails leaves no trace: nothing is noted any more.
-func TestFailedExportNotesNothing(t *testing.T) {
+// After a failed move no shard records changes.
+func TestFailedExportStopsRecording(t *testing.T) {
 	r := newRealm(t, 2, Config[string]{})
 	a := r.servers[0]
 	a.mustSet(t, "x", "1")
 	failure := errors.New("no")
-	if err := a.export(t.Context(), &passage{realm: r, fails: failure}); !errors.Is(err, failure) {
+	if err := a.export(t.Context(), &transfer{realm: r, fails: failure}); !errors.Is(err, failure) {
 		t.Fatal(err)
 	}
 	for i := range a.shards {
 		if a.shards[i].exports.Load() != 0 || len(a.shards[i].copies) != 0 {
-			t.Fatalf("shard %d still notes what changes", i)
+			t.Fatalf("shard %d still records changes", i)
 		}
 	}
 }

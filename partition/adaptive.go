@@ -13,29 +13,29 @@ import (
 // decision. The points are those of [Consistent]; a member of count n has its
 // points 0 to n-1.
 //
-// Nodes are lost and gained in pairs, so that their number stays what
-// Consistent would have. If more members are above than below, the others of a
-// pair are those furthest on the other side of the mean. The keys that move
-// are never more than Input.Budget. Loads count in proportion to weights.
+// Nodes are lost and gained in pairs, so that their number stays that of
+// Consistent. If more members are above than below, their partners are the members
+// furthest on the other side of the mean. At most Input.Budget of the keys
+// move. Loads count in proportion to weights.
 //
-// The counts are not stored: they follow from the current assignment. A point at
-// the end of one of its member's slots is there; one within such a slot may be
-// there or not. Of the counts that are possible, the one nearest to that of
-// Consistent is taken. Their sum can drift by as much, and then members gain or
-// lose without a partner until it is right again. A member without a point that
-// is there is new, or has its keys from another policy, and begins with the count
+// The counts are not stored: they are derived from the current assignment. A point at
+// the end of one of its member's slots exists; a point within such a slot may
+// exist or not. Of the possible counts, the one nearest to that of
+// Consistent is used. So their sum can drift, and then members gain or
+// lose nodes without a partner until it is correct again. A member without an existing point
+// is new, or has its keys from another policy, and starts with the count
 // of Consistent.
 //
-// A step is one virtual node, a 64th of a member's share, so that large
-// differences take many decisions; and a hot key goes where its virtual node
-// goes. It is here to be compared with: [Balanced] does better.
+// A step is one virtual node, a 64th of a member's share, so large
+// differences take many decisions; and a hot key moves with its virtual node.
+// It is for comparison: [Balanced] is better.
 //
 // Assign takes linear time in the points and the cells, about six times that of
-// Consistent, and once more that of Consistent for every halving that the budget
-// asks for.
+// Consistent, and once more that of Consistent for every halving due to the
+// budget.
 type Adaptive struct {
-	// VirtualNodes is the number of points that a member of weight 1 begins
-	// with, and the mean of what such members have, up to MaxVirtualNodes; 0
+	// VirtualNodes is the initial number of points of a member of weight 1,
+	// and the mean over such members, up to MaxVirtualNodes; 0
 	// means DefaultVirtualNodes.
 	VirtualNodes int
 }
@@ -43,10 +43,10 @@ type Adaptive struct {
 // Name returns "adaptive".
 func (Adaptive) Name() string { return "adaptive" }
 
-// band is how far from the mean a member's load may be.
+// band is the maximum deviation of a member's load from the mean.
 const band = 0.10
 
-// Assign gives every key to a member, or to nobody if there is none.
+// Assign assigns every key to a member; without members, keys have no owner.
 func (d Adaptive) Assign(in Input) (Assignment, error) {
 	if err := ValidateInput(in); err != nil {
 		return nil, err
@@ -66,19 +66,19 @@ func (d Adaptive) Assign(in Input) (Assignment, error) {
 	return stay, nil
 }
 
-// nodes is how many virtual nodes each member has, and who should have more or
-// fewer.
+// nodes contains the number of virtual nodes of each member, and the members that gain or lose
+// one.
 type nodes struct {
-	count []int // how many each member is taken to have
-	sure  []int // how many it must have, and
-	most  []int // may have, by the current assignment
-	// The members that gain and lose a node, in pairs of the same place. A pair
-	// that is there to correct the sum of all has only one member in it.
+	count []int // of each member
+	sure  []int // minimum according to the current assignment
+	most  []int // maximum according to the current assignment
+	// The members that gain and lose a node, in pairs of the same index. A pair
+	// that corrects the sum has only one member.
 	gain, lose []int32
 }
 
-// readNodes reads the counts off the current assignment. A member that has
-// none gets its usual number.
+// readNodes derives the counts from the current assignment. A member without nodes
+// gets its usual number.
 func readNodes(in Input, usual []int) *nodes {
 	n := &nodes{count: slices.Clone(usual), sure: make([]int, len(usual)), most: make([]int, len(usual))}
 	var text [leasehold.MaxOwnerIDLen + 24]byte
@@ -102,8 +102,8 @@ func readNodes(in Input, usual []int) *nodes {
 	return n
 }
 
-// rank finds who should gain and lose a node, the furthest from the mean
-// first, and returns how many pairs there are: none while too little is known.
+// rank finds the members that gain and lose a node, the furthest from the mean
+// first, and returns the number of pairs: 0 while too few loads are known.
 func (n *nodes) rank(in Input, usual []int) int {
 	c := newCosts(in.Loads)
 	if in.Current == nil || !c.known() {
@@ -118,7 +118,7 @@ func (n *nodes) rank(in Input, usual []int) int {
 	for m := range int32(len(usual)) {
 		switch ratio := over(m); {
 		case n.sure[m] == 0:
-			continue // it is new, and what it has will change anyway
+			continue // new, and its keys change anyway
 		case ratio > 1 && n.sure[m] > 1:
 			n.lose = append(n.lose, m)
 			tooHigh += truth(ratio > 1+band)
@@ -137,7 +137,7 @@ func (n *nodes) rank(in Input, usual []int) int {
 	return max(len(n.gain), len(n.lose))
 }
 
-// assign returns the assignment if the first pairs gain and lose their nodes.
+// assign returns the assignment after the first pairs have gained and lost their nodes.
 func (n *nodes) assign(in Input, pairs int) Assignment {
 	counts := slices.Clone(n.count)
 	for _, m := range n.gain[:min(pairs, len(n.gain))] {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Without loads, it is consistent hashing, also for those who come and go.
+// Without loads, Adaptive equals Consistent, also at joins and leaves.
 func TestAdaptiveWithoutLoadsIsConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 20).Draw(t, "nodes")
@@ -26,20 +26,20 @@ func TestAdaptiveWithoutLoadsIsConsistent(t *testing.T) {
 			want := assign(t, partition.Consistent{VirtualNodes: nodes}, in)
 			current = assign(t, partition.Adaptive{VirtualNodes: nodes}, in)
 			if diff := cmp.Diff(want, current); diff != "" {
-				t.Fatalf("it differs from consistent hashing (-want +got):\n%s", diff)
+				t.Fatalf("Adaptive differs from Consistent (-want +got):\n%s", diff)
 			}
 		}
 	})
 }
 
-// evenLoads makes every key cost the same.
+// evenLoads returns loads with equal costs of all keys.
 func evenLoads() partition.Loads {
 	return partition.Loads{Cells: []partition.Cell{{Range: leasehold.All, Rate: 1000}}}
 }
 
-// Centrifuge 2.1.2: whoever is more than 10 % above the mean loses a virtual
-// node, whoever is more than 10 % below gains one. Here keys cost the same, so
-// that shares must come together within that.
+// Centrifuge 2.1.2: a member more than 10 % above the mean loses a virtual
+// node, a member more than 10 % below gains one. Here keys cost the same, so
+// that shares must converge within that.
 func TestAdaptiveEvensOut(t *testing.T) {
 	for _, n := range []int{2, 3, 5, 20} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAdaptiveEvensOut(t *testing.T) {
 	}
 }
 
-// A weight that is raised takes many steps, and each has an effect.
+// An increased weight takes many steps, and each has an effect.
 func TestAdaptiveFollowsWeights(t *testing.T) {
 	in := partition.Input{Members: pool(3), Loads: evenLoads(), Budget: 1}
 	in.Current = assign(t, partition.Adaptive{}, in)
@@ -76,8 +76,8 @@ func TestAdaptiveFollowsWeights(t *testing.T) {
 	}
 }
 
-// With two members, every other point lies in its member's own slots, where it
-// has no effect. None of them must be where gaining ends.
+// With two members, every second point is within its member's own slots, where it
+// has no effect. Gaining must not end at one of them.
 func TestAdaptiveOfTwo(t *testing.T) {
 	for i := range 30 {
 		in := partition.Input{Members: pool(2 * (i + 1))[2*i:], Budget: 1}
@@ -92,8 +92,8 @@ func TestAdaptiveOfTwo(t *testing.T) {
 	}
 }
 
-// The number of virtual nodes stays about what it was: their ranges are as many.
-func TestAdaptiveKeepsTheTotal(t *testing.T) {
+// The number of virtual nodes stays about constant, and so does the number of ranges.
+func TestAdaptiveKeepsTotal(t *testing.T) {
 	in := partition.Input{Members: pool(20), Loads: evenLoads(), Budget: 1}
 	in.Current = assign(t, partition.Adaptive{}, in)
 	before := len(in.Current)
@@ -105,7 +105,7 @@ func TestAdaptiveKeepsTheTotal(t *testing.T) {
 	}
 }
 
-func TestAdaptiveKeepsToTheBudget(t *testing.T) {
+func TestAdaptiveKeepsBudget(t *testing.T) {
 	in := partition.Input{Members: pool(50), Loads: evenLoads()}
 	in.Current = assign(t, partition.Adaptive{}, in)
 	for _, budget := range []float64{0, 0.0001, 0.001, 0.01} {
@@ -122,13 +122,13 @@ func TestAdaptiveWaitsForLoads(t *testing.T) {
 	in.Current = assign(t, partition.Adaptive{}, in)
 	in.Loads.Cells = []partition.Cell{{Range: leasehold.Range{Limit: half + half/2}, Rate: 1}}
 	if diff := cmp.Diff(in.Current, assign(t, partition.Adaptive{}, in)); diff != "" {
-		t.Errorf("three quarters of the keys are known (-before +after):\n%s", diff)
+		t.Errorf("with the loads of three quarters of the keys (-before +after):\n%s", diff)
 	}
 }
 
-// Counts that loads have changed are read off the assignment again: who joins
-// or leaves does not undo them.
-func TestAdaptiveRemembersCounts(t *testing.T) {
+// Counts that loads have changed are derived from the assignment: joins
+// and leaves do not reset them.
+func TestAdaptiveDerivesCounts(t *testing.T) {
 	in := partition.Input{Members: pool(20), Loads: evenLoads(), Budget: 1}
 	in.Current = assign(t, partition.Adaptive{}, in)
 	for range 30 {
@@ -136,7 +136,7 @@ func TestAdaptiveRemembersCounts(t *testing.T) {
 	}
 	in.Loads = partition.Loads{}
 	if diff := cmp.Diff(in.Current, assign(t, partition.Adaptive{}, in)); diff != "" {
-		t.Errorf("without loads it changes (-before +after):\n%s", diff)
+		t.Errorf("the assignment changes without loads (-before +after):\n%s", diff)
 	}
 	before := in.Current
 	in.Members = pool(21)
@@ -148,21 +148,21 @@ func TestAdaptiveRemembersCounts(t *testing.T) {
 	}
 	in.Current, in.Members = after, pool(20)
 	if diff := cmp.Diff(before, assign(t, partition.Adaptive{}, in)); diff != "" {
-		t.Errorf("who joined and left has changed something (-before +after):\n%s", diff)
+		t.Errorf("a join and leave has changed the assignment (-before +after):\n%s", diff)
 	}
 }
 
-// Whatever there was before, the answer is valid and every key has an owner.
+// For any current assignment, the result is valid and every key has an owner.
 func TestAdaptiveIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
 		if in.Limits.MaxRanges > 0 {
-			in.Limits.MaxRanges++ // for the arc that goes round
+			in.Limits.MaxRanges++ // for the arc that wraps
 			in.Limits.MaxPerOwner = max(2, in.Limits.MaxPerOwner)
 		}
 		policy := partition.Adaptive{VirtualNodes: rapid.IntRange(0, 20).Draw(t, "nodes")}
 		if share := assign(t, policy, in).Share(""); share > 0 {
-			t.Errorf("nobody has %v of the keys", share)
+			t.Errorf("%v of the keys have no owner", share)
 		}
 	})
 }

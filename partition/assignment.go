@@ -9,26 +9,26 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Slot gives the keys from Start on to an owner, up to the start of the next
+// A Slot assigns the keys from Start on to an owner, up to the start of the next
 // slot or the end of the key space.
 type Slot struct {
 	Start leasehold.Key
-	Owner leasehold.OwnerID // "" is nobody
+	Owner leasehold.OwnerID // "" means no owner
 }
 
-// An Assignment says who should have each key of the key space. It is
-// canonical: slots are sorted by Start, the first Start is 0, and neighbours
+// An Assignment assigns each key of the key space to an owner. It is
+// canonical: slots are sorted by Start, the first Start is 0, and neighbors
 // have different owners, so that equal assignments have equal slots.
 //
-// The nil Assignment stands for "not decided yet"; its methods treat it as one
-// that gives everything to nobody.
+// The nil Assignment means that there is no decision yet; for its methods, no key has an
+// owner.
 type Assignment []Slot
 
-// Append returns a with the keys from start on given to owner. If the last
-// slot is owner's already, it is only extended, which keeps the assignment
-// canonical. Starts must rise from 0; [Validate] finds it if they do not.
+// Append returns a with the keys from start on assigned to owner. If owner has the last
+// slot already, that slot is extended, which keeps the assignment
+// canonical. Starts must increase from 0; [Validate] rejects other starts.
 //
-// Like the builtin, it may write into spare capacity behind a.
+// Like the builtin, it may write to the spare capacity of a.
 func (a Assignment) Append(start leasehold.Key, owner leasehold.OwnerID) Assignment {
 	if n := len(a); n > 0 && a[n-1].Owner == owner {
 		return a
@@ -36,7 +36,7 @@ func (a Assignment) Append(start leasehold.Key, owner leasehold.OwnerID) Assignm
 	return append(a, Slot{start, owner})
 }
 
-// OwnerAt returns the owner of k, "" if it is nobody's. It takes logarithmic
+// OwnerAt returns the owner of k, "" if it has none. It takes logarithmic
 // time.
 func (a Assignment) OwnerAt(k leasehold.Key) leasehold.OwnerID {
 	if i := a.index(k); i >= 0 {
@@ -45,7 +45,7 @@ func (a Assignment) OwnerAt(k leasehold.Key) leasehold.OwnerID {
 	return ""
 }
 
-// index returns which slot k is in, or -1 if a is nil.
+// index returns the index of the slot that contains k, or -1 if a is nil.
 func (a Assignment) index(k leasehold.Key) int {
 	return sort.Search(len(a), func(i int) bool { return a[i].Start > k }) - 1
 }
@@ -61,8 +61,7 @@ func (a Assignment) All() iter.Seq2[leasehold.Range, leasehold.OwnerID] {
 	}
 }
 
-// Ranges yields the ranges of owner in order. Ranges of "" yields those that
-// nobody has.
+// Ranges yields the ranges of owner in order; for "" the ranges without an owner.
 func (a Assignment) Ranges(owner leasehold.OwnerID) iter.Seq[leasehold.Range] {
 	return func(yield func(leasehold.Range) bool) {
 		for i := range a {
@@ -81,13 +80,13 @@ func (a Assignment) rangeAt(i int) leasehold.Range {
 	return r
 }
 
-// Share returns the fraction of the key space that owner has, from 0 to 1.
+// Share returns the owner's fraction of the key space, from 0 to 1.
 func (a Assignment) Share(owner leasehold.OwnerID) float64 {
 	return a.Shares()[owner]
 }
 
-// Shares returns the fraction of the key space that each owner has, with ""
-// for what nobody has. Owners without keys are not in it.
+// Shares returns each owner's fraction of the key space, and for "" the fraction without
+// an owner. It does not contain owners without keys.
 func (a Assignment) Shares() map[leasehold.OwnerID]float64 {
 	shares := make(map[leasehold.OwnerID]float64)
 	for r, owner := range a.All() {
@@ -96,11 +95,10 @@ func (a Assignment) Shares() map[leasehold.OwnerID]float64 {
 	return shares
 }
 
-// With returns the assignment that gives r to owner and everything else to whom
-// a gives it.
+// With returns a copy of a with r assigned to owner.
 func (a Assignment) With(r leasehold.Range, owner leasehold.OwnerID) Assignment {
 	out := make(Assignment, 0, len(a)+2)
-	for part, before := range a.orNobody().All() {
+	for part, before := range a.orEmpty().All() {
 		in, overlaps := part.Intersect(r)
 		if !overlaps {
 			out = out.Append(part.Start, before)
@@ -117,14 +115,14 @@ func (a Assignment) With(r leasehold.Range, owner leasehold.OwnerID) Assignment 
 	return out
 }
 
-// Reassigned is a run of keys that two assignments give to different owners.
+// Reassigned is a range with different owners in two assignments.
 type Reassigned struct {
 	leasehold.Range
-	From, To leasehold.OwnerID // "" is nobody
+	From, To leasehold.OwnerID // "" means no owner
 }
 
-// Diff returns what changes hands between two assignments, in the order of
-// keys. Neighbours that go from the same owner to the same owner are one. It
+// Diff returns the ranges with different owners in two assignments, in the order of
+// keys. Adjacent ranges with the same From and To are merged. It
 // takes linear time.
 func Diff(from, to Assignment) []Reassigned {
 	var out []Reassigned
@@ -141,7 +139,7 @@ func Diff(from, to Assignment) []Reassigned {
 }
 
 // Moved returns the share of all keys, 0 to 1, that have an owner in from and
-// another one, or none, in to: whose state must move, or is lost.
+// another one, or none, in to. The state of these keys must move, or is lost.
 func Moved(from, to Assignment) float64 {
 	keys, more := uint64(0), uint64(0)
 	for r := range changes(from, to) {
@@ -149,15 +147,15 @@ func Moved(from, to Assignment) float64 {
 			continue
 		}
 		if keys, more = bits.Add64(keys, r.Size(), 0); more > 0 {
-			return 1 // all keys are one more than fit
+			return 1 // overflow: all 2^64 keys
 		}
 	}
 	return math.Ldexp(float64(keys), -64)
 }
 
-// changes yields what changes hands, cut at the bounds of either assignment.
+// changes yields the ranges with different owners, split at the bounds of both assignments.
 func changes(from, to Assignment) iter.Seq[Reassigned] {
-	from, to = from.orNobody(), to.orNobody()
+	from, to = from.orEmpty(), to.orEmpty()
 	return func(yield func(Reassigned) bool) {
 		for i, j := 0, 0; i < len(from) && j < len(to); {
 			a, b := from.rangeAt(i), to.rangeAt(j)
@@ -175,8 +173,8 @@ func changes(from, to Assignment) iter.Seq[Reassigned] {
 	}
 }
 
-// orNobody returns a, or for nil what it stands for.
-func (a Assignment) orNobody() Assignment {
+// orEmpty returns a, or for nil the assignment without owners.
+func (a Assignment) orEmpty() Assignment {
 	if len(a) == 0 {
 		return Assignment{{}}
 	}

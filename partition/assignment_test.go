@@ -16,10 +16,10 @@ const (
 	lastKey      = 1<<64 - 1
 )
 
-// quarters is a, b, a, nobody, in quarters of the key space.
+// quarters assigns quarters of the key space to a, b, a and no owner.
 var quarters = partition.Assignment{{0, "a"}, {quarter, "b"}, {half, "a"}, {threeQuarter, ""}}
 
-func TestAppendMergesNeighbours(t *testing.T) {
+func TestAppendMergesAdjacentSlots(t *testing.T) {
 	var a partition.Assignment
 	a = a.Append(0, "a").Append(5, "a").Append(7, "b").Append(9, "").Append(11, "").Append(12, "a")
 	want := partition.Assignment{{0, "a"}, {7, "b"}, {9, ""}, {12, "a"}}
@@ -48,10 +48,10 @@ func TestOwnerAt(t *testing.T) {
 		}
 	}
 	if got := (partition.Assignment{{0, "a"}}).OwnerAt(lastKey); got != "a" {
-		t.Errorf("the owner of everything lacks the last key: it is %q's", got)
+		t.Errorf("the owner of the last key is %q", got)
 	}
 	if got := partition.Assignment(nil).OwnerAt(7); got != "" {
-		t.Errorf("the nil assignment gives a key to %q", got)
+		t.Errorf("a key of the nil assignment has owner %q", got)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestShares(t *testing.T) {
 		}
 	}
 	if got := (partition.Assignment{{0, "a"}}).Share("a"); got != 1 {
-		t.Errorf("the owner of everything has share %v", got)
+		t.Errorf("the owner of all keys has share %v", got)
 	}
 	if got := partition.Assignment(nil).Share("a"); got != 0 {
 		t.Errorf("in the nil assignment a has share %v", got)

@@ -8,56 +8,56 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Defaults of [Balanced], and bounds.
+// Defaults and bounds of [Balanced].
 const (
 	DefaultRanges    = 16
 	DefaultTolerance = 0.15
 	minTolerance     = 0.03
 )
 
-// Balanced gives every member a share of the load that is in proportion to its
-// weight, and moves few keys for it.
+// Balanced assigns to every member a share of the load in proportion to its
+// weight, and moves few keys.
 //
-//   - To begin with, every member has Ranges ranges per unit of weight, cut so
-//     that their shares of the keys are exact, in an order that mixes them.
-//   - What a leaving owner had goes to those who have the least. A member that
-//     joins takes its share from those who have the most, in whole ranges where
+//   - Initially every member has Ranges ranges per unit of weight, cut so
+//     that the shares of the keys are exact, in a mixed order.
+//   - The keys of a leaving owner move to the members with the least load. A member that
+//     joins takes its share from the members with the most load, in whole ranges where
 //     they fit. No other key moves.
-//   - While the loads of nine keys in ten are known, a member whose load is
+//   - If the loads of at least 90 % of the keys are known, a member whose load is
 //     more than Tolerance above the mean gives parts of its ranges to members
-//     below, until it is within a third of Tolerance. Those parts come first
-//     that relieve it most for the keys that move and the ranges that it takes:
-//     hot keys, then dense cells, whole ranges, pieces from an edge. The keys
-//     so moved are never more than Input.Budget.
-//   - A key that is more than a fair share by itself ends up alone in its
-//     range, with an owner that has little else, and the mean that the others
-//     are compared with is that of the rest.
-//   - When there are three times as many ranges as in the beginning, cold
-//     slivers go to the owner of a neighbour, until there are twice as many.
+//     below, until it is within a third of Tolerance. The parts with the most
+//     relief per moved key and added range move first:
+//     hot keys, then dense cells, whole ranges, pieces from an edge. At most
+//     Input.Budget of the keys move.
+//   - A key with more than a fair share of the load gets a separate range,
+//     at an owner with little other load. The other members are compared with the mean
+//     of the rest.
+//   - When there are three times as many ranges as initially, cold
+//     slivers move to the owner of an adjacent range, until there are twice as many.
 //
-// It does not oscillate. A member acts only above the upper bound, stops
-// well below it, and fills no other beyond the lower one, so that loads which
-// differ by a few per cent from one measurement to the next move nothing.
+// It does not oscillate. A member gives keys away only above the upper bound, stops
+// well below it, and fills no other beyond the lower one, so that differences of a few per
+// cent between two measurements move no keys.
 //
-// Without loads, and where no work is done, keys count alike, and only members
-// that come and go move any. Where little work is done, measurements are mostly
-// chance: callers may then pass no loads.
+// Without loads, all keys cost the same, and only joins and leaves
+// move keys. At low rates, measurements are mostly
+// noise: callers may then pass no loads.
 //
 // Assign takes linear time in the ranges and the cells, and for each piece that
-// moves, in the cells of its range: on a busy computer, 3 to 5 ms for 250 owners
+// moves, in the cells of its range: on a loaded computer, 3 to 5 ms for 250 owners
 // with 64,000 cells, and 0.3 s for 10,000 owners with 160,000 ranges and 2.5
-// million cells; twice that if much moves.
+// million cells; twice that if many keys move.
 type Balanced struct {
-	// Ranges is the number of ranges that a member of weight 1 begins with, up
-	// to MaxVirtualNodes; 0 means DefaultRanges. More make the steps finer in
-	// which members that come and go take and leave keys, and the table longer,
-	// of which every lookup holds all. Moves may make it up to four times as
+	// Ranges is the initial number of ranges of a member of weight 1, up
+	// to MaxVirtualNodes; 0 means DefaultRanges. More ranges allow finer steps at
+	// joins and leaves, and make the table longer, which every lookup stores.
+	// Moves may make the table up to four times as
 	// long, and longer only if hot keys need a range of their own.
 	Ranges int
-	// Tolerance is how far above the mean a member's load may be, as a part of
-	// the mean, before keys move for it: 0.03 to 1; 0 means DefaultTolerance.
-	// Less makes the loads more even; more is quieter. It should be five times
-	// the error of the measured loads, or more.
+	// Tolerance is the maximum load of a member above the mean, as a fraction of
+	// the mean, before keys move: 0.03 to 1; 0 means DefaultTolerance.
+	// A lower value makes the loads more even; a higher one moves fewer keys. It should be at
+	// least five times the error of the measured loads.
 	Tolerance float64
 }
 
@@ -69,7 +69,7 @@ func (b Balanced) validate() error {
 		return leasehold.Errorf("assign", leasehold.ErrInvalid, b.Name(),
 			"%d ranges per owner, want 1 to %d, or 0 for %d", b.Ranges, MaxVirtualNodes, DefaultRanges)
 	}
-	if b.Tolerance != 0 && !(b.Tolerance >= minTolerance && b.Tolerance <= 1) { // so written, NaN fails
+	if b.Tolerance != 0 && !(b.Tolerance >= minTolerance && b.Tolerance <= 1) { // also rejects NaN
 		return leasehold.Errorf("assign", leasehold.ErrInvalid, b.Name(),
 			"tolerance is %v, want %v to 1, or 0 for %v", b.Tolerance, minTolerance, DefaultTolerance)
 	}
@@ -80,11 +80,11 @@ func (b Balanced) orDefaults() Balanced {
 	return Balanced{cmp.Or(b.Ranges, DefaultRanges), cmp.Or(b.Tolerance, DefaultTolerance)}
 }
 
-// maxRounds bounds how often a decision is looked at again. One round is enough
-// but where the cuts of the first have made better ones possible.
+// maxRounds bounds the iterations of a decision. One round is enough
+// unless its cuts allow better ones.
 const maxRounds = 4
 
-// Assign gives every key to a member, or to nobody if there is none.
+// Assign assigns every key to a member; without members, keys have no owner.
 func (b Balanced) Assign(in Input) (Assignment, error) {
 	if err := ValidateInput(in); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ type decision struct {
 	Balanced
 	in     Input
 	costs  *costs
-	budget uint64 // keys that may still move for the sake of balance
+	budget uint64 // keys that may still move for balancing
 }
 
 // keysOf returns a share of all keys as a number, rounded down.
@@ -139,9 +139,8 @@ func heldByAny(members []Member, a Assignment) bool {
 	})
 }
 
-// first returns the assignment to begin with. Members take turns in the order
-// of the points that they would have on a circle, which is as good as chance
-// and needs none.
+// first returns the initial assignment. The members' ranges are in the order
+// of their points in consistent hashing, which is a pseudo-random order.
 func (d *decision) first() Assignment {
 	members := d.in.Members
 	counts, weights := piecesOf(d.Ranges, members), 0.0
@@ -162,7 +161,7 @@ func (d *decision) first() Assignment {
 	return a
 }
 
-// round does what a asks for, in the order of need.
+// round returns an improved assignment. The steps are in the order of urgency.
 func (d *decision) round(a Assignment) Assignment {
 	p := newPlan(d.in.Members, a, d.costs)
 	balance := p.coverage() >= EnoughKnown
@@ -178,14 +177,14 @@ func (d *decision) round(a Assignment) Assignment {
 }
 
 // EnoughKnown is the share of the members' keys whose loads must be known
-// before Balanced or Adaptive move anything for balance.
+// before Balanced or Adaptive move keys for balancing.
 const EnoughKnown = 0.9
 
-// coverage is the share of the members' keys whose loads are known.
+// coverage returns the share of the members' keys whose loads are known.
 func (p *plan) coverage() float64 {
 	known, all := 0.0, 0.0
 	for i := range p.parts {
-		if x := &p.parts[i]; x.owner != nobody {
+		if x := &p.parts[i]; x.owner != noOwner {
 			known += x.known
 			all += x.share()
 		}

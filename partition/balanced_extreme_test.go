@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// cellsOf cuts every range of a into n cells that cost the same for each key.
+// cellsOf splits every range of a into n cells with equal costs per key.
 func cellsOf(a partition.Assignment, n int) partition.Loads {
 	var l partition.Loads
 	for r := range a.All() {
@@ -28,7 +28,7 @@ func TestBalancedExtremes(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		loads partition.Loads
-		still bool // nothing should move
+		still bool // no keys should move
 	}{
 		{"nothing known", partition.Loads{}, true},
 		{"no work", partition.Loads{Cells: []partition.Cell{{Range: leasehold.All}}}, true},
@@ -49,15 +49,15 @@ func TestBalancedExtremes(t *testing.T) {
 				t.Errorf("%v of the keys move", partition.Moved(in.Current, after))
 			}
 			if !test.still && cmp.Equal(in.Current, after) {
-				t.Error("nothing moves")
+				t.Error("no keys move")
 			}
 		})
 	}
 }
 
-// A thousand keys that do all the work are shared by ten owners in one
-// decision, although all were in one cell of one owner.
-func TestBalancedDividesACell(t *testing.T) {
+// A thousand keys with all of the load are distributed to ten owners in one
+// decision, although all are in one cell of one owner.
+func TestBalancedSplitsCell(t *testing.T) {
 	in := partition.Input{Members: pool(10), Budget: 0.1}
 	in.Current = assign(t, partition.Balanced{}, in)
 	in.Loads.Cells = []partition.Cell{
@@ -73,7 +73,7 @@ func TestBalancedDividesACell(t *testing.T) {
 	}
 }
 
-// Where the work of a range is in the middle of it, that is what moves.
+// If the load of a range is in its middle, only the middle moves.
 func TestBalancedMovesDensePieces(t *testing.T) {
 	in := partition.Input{Members: pool(10), Budget: 1}
 	in.Current = assign(t, partition.Balanced{}, in)
@@ -89,9 +89,9 @@ func TestBalancedMovesDensePieces(t *testing.T) {
 	}
 }
 
-// A key that is said to be hot, and to cost nothing, while its cell is only
-// this key, still costs what the cell does.
-func TestBalancedContradiction(t *testing.T) {
+// A hot key with rate 0 whose cell contains only
+// this key has the cost of the cell.
+func TestBalancedInconsistentLoads(t *testing.T) {
 	in := partition.Input{Members: pool(5), Budget: 1}
 	in.Current = assign(t, partition.Balanced{}, in)
 	in.Loads = partition.Loads{
@@ -104,12 +104,12 @@ func TestBalancedContradiction(t *testing.T) {
 	}
 	before, after := costs(in.Loads, in.Current), costs(in.Loads, assign(t, partition.Balanced{}, in))
 	if was, is := highest(in.Members, before), highest(in.Members, after); is > was {
-		t.Errorf("the highest load goes from %.2f to %.2f times the mean", was, is)
+		t.Errorf("the highest load changes from %.2f to %.2f times the mean", was, is)
 	}
 }
 
-// A piece that is cut to fit is not too large by the last bit.
-func TestBalancedFits(t *testing.T) {
+// A piece that is cut to fit is not too large by a rounding error.
+func TestBalancedRounding(t *testing.T) {
 	in := partition.Input{Members: pool(6), Budget: 1, Loads: evenLoads()}
 	in.Members[4].Weight, in.Members[5].Weight = 1.8515625, 2.75
 	in.Current = partition.Assignment{{0, "server-00000"}, {1, "server-00001"}, {2, "server-00002"}}
@@ -118,8 +118,8 @@ func TestBalancedFits(t *testing.T) {
 	}
 }
 
-// However far weights are apart, loads follow them.
-func TestBalancedWeightsFarApart(t *testing.T) {
+// Loads are proportional to very different weights.
+func TestBalancedVeryDifferentWeights(t *testing.T) {
 	in := partition.Input{Members: pool(12), Budget: 1}
 	in.Current = assign(t, partition.Balanced{}, in)
 	in.Loads = cellsOf(in.Current, 16)
@@ -132,8 +132,8 @@ func TestBalancedWeightsFarApart(t *testing.T) {
 	}
 }
 
-// Limits that have become lower are kept at once, and nobody is left out.
-func TestBalancedKeepsToLowerLimits(t *testing.T) {
+// Lower limits apply at once, and every member keeps keys.
+func TestBalancedKeepsLowerLimits(t *testing.T) {
 	in := partition.Input{Members: pool(30)}
 	in.Current = assign(t, partition.Balanced{}, in)
 	for _, limits := range []partition.Limits{{MaxRanges: 100}, {MaxRanges: 30}, {MaxPerOwner: 5}, {MaxPerOwner: 1}, {MaxRanges: 100, MaxPerOwner: 2}} {
@@ -144,9 +144,9 @@ func TestBalancedKeepsToLowerLimits(t *testing.T) {
 	}
 }
 
-// Where the table may not grow, balance does with what it has, and the budget
-// is kept none the less.
-func TestBalancedAtTheLimit(t *testing.T) {
+// At the limit of ranges, balancing does not grow the table, and the budget
+// is kept.
+func TestBalancedAtLimit(t *testing.T) {
 	in := partition.Input{Members: pool(30), Budget: 0.002}
 	in.Current = assign(t, partition.Balanced{}, in)
 	in.Loads = waves(in.Current, 8)
@@ -159,10 +159,10 @@ func TestBalancedAtTheLimit(t *testing.T) {
 	}
 }
 
-// A table that moves have made long becomes short again where it is cold.
+// A table that moves have made long is shortened by merging cold ranges.
 func TestBalancedMergesSlivers(t *testing.T) {
 	in := partition.Input{Members: pool(4), Budget: 1}
-	for i := range 4 * 16 * 4 { // four times as many as in the beginning, every other a sliver
+	for i := range 4 * 16 * 4 { // four times as many as initially, every second one a sliver
 		at := leasehold.Key(i/2) << 57
 		if i%2 == 1 {
 			at += 1<<57 - 1<<40
@@ -183,7 +183,7 @@ func TestBalancedMergesSlivers(t *testing.T) {
 	}
 }
 
-// Ten thousand owners, whose loads differ by half of the mean.
+// Ten thousand owners, with loads that differ by half of the mean.
 func TestBalancedManyOwners(t *testing.T) {
 	in := partition.Input{Members: pool(10_000), Budget: 1}
 	in.Current = assign(t, partition.Balanced{}, in)
@@ -192,11 +192,11 @@ func TestBalancedManyOwners(t *testing.T) {
 	in.Current = assign(t, partition.Balanced{}, in)
 	after := highest(in.Members, loadsOf(in.Loads, in.Current))
 	if before < 1.3 || after > 1.16 {
-		t.Errorf("the highest load goes from %.2f to %.2f times the mean", before, after)
+		t.Errorf("the highest load changes from %.2f to %.2f times the mean", before, after)
 	}
 }
 
-// waves are loads that rise and fall over the key space, with n cells for each
+// waves returns loads that rise and fall over the key space, with n cells for each
 // range of a.
 func waves(a partition.Assignment, n int) partition.Loads {
 	l := cellsOf(a, n)
@@ -206,7 +206,7 @@ func waves(a partition.Assignment, n int) partition.Loads {
 	return l
 }
 
-// loadsOf is what each owner has, if every cell is within a range.
+// loadsOf returns the load of each owner, if every cell is within a range.
 func loadsOf(l partition.Loads, a partition.Assignment) map[leasehold.OwnerID]float64 {
 	loads := map[leasehold.OwnerID]float64{}
 	for _, c := range l.Cells {

@@ -7,20 +7,19 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// This file is about owners that come and go. A member's fair load is its part
-// of all weights: then all have the same load for their weight.
+// This file handles joins and leaves. A member's fair load is its share
+// of all weights: then all members have the same load per weight.
 
-// chunk is what one of a member's ranges costs in the beginning, and so the
-// grain in which members that come and go take and leave load.
+// chunk is the initial cost of a range, and so the granularity of joins and leaves.
 func (d *decision) chunk(p *plan) float64 { return 1 / p.weights / float64(d.Ranges) }
 
-// replaceLost gives what no member has to those who have the least for their
-// weight. Whole ranges go where they fit, a little beyond the fair load if need
-// be; what is larger than the room that anybody has is cut.
+// replaceLost assigns parts without an owner to the members with the least load per
+// weight. A whole range moves where it fits, within half the tolerance above the fair load;
+// a range larger than the spare load of every member is cut.
 func (d *decision) replaceLost(p *plan) {
 	var lost []int32
 	for i := range p.parts {
-		if x := &p.parts[i]; !x.gone && x.owner == nobody {
+		if x := &p.parts[i]; !x.merged && x.owner == noOwner {
 			lost = append(lost, int32(i))
 		}
 	}
@@ -43,10 +42,10 @@ func (d *decision) replaceLost(p *plan) {
 	}
 }
 
-// spare is how much member m is below its fair load.
+// spare returns the difference between member m's fair load and its load.
 func (p *plan) spare(m int32) float64 { return p.weight[m]/p.weights - p.load[m] }
 
-// fitting returns how much of lost part i member m takes, from its start on.
+// fitting returns the span of lost part i that member m takes, from its start on.
 func (d *decision) fitting(p *plan, i, m int32) span {
 	s, spare := p.parts[i].span, p.spare(m)
 	if p.parts[i].cost <= spare+d.Tolerance/2*p.weight[m]/p.weights || spare < d.chunk(p)/8 {
@@ -56,14 +55,14 @@ func (d *decision) fitting(p *plan, i, m int32) span {
 	if cut, ok := edge(atoms, spare, allKeys, fromStart); ok {
 		return cut
 	}
-	return atoms[0].span // one key, and more than anybody has room for
+	return atoms[0].span // one key that exceeds the spare load of all members
 }
 
-// neighbourWithRoom returns an owner beside part i that can take all of it.
+// neighbourWithRoom returns the owner of an adjacent part with enough spare load for part i.
 func (p *plan) neighbourWithRoom(i int32) (int32, bool) {
 	x := &p.parts[i]
 	for _, n := range []int32{x.prev, x.next} {
-		if n == none || p.parts[n].owner == nobody {
+		if n == none || p.parts[n].owner == noOwner {
 			continue
 		}
 		if o := p.parts[n].owner; p.spare(o) >= x.cost {
@@ -73,8 +72,8 @@ func (p *plan) neighbourWithRoom(i int32) (int32, bool) {
 	return 0, false
 }
 
-// welcome gives members without keys their share, taken from those who have
-// the most for their weight.
+// welcome assigns to members without keys their share, from the members with
+// the most load per weight.
 func (d *decision) welcome(p *plan) {
 	donors := p.where(func(m int32) bool { return p.slots[m] > 0 })
 	w := welcome{
@@ -90,17 +89,17 @@ func (d *decision) welcome(p *plan) {
 	}
 }
 
-// welcome is the work of giving keys to members that have none.
+// welcome is the state of welcome.
 type welcome struct {
 	*plan
-	donors *ranking           // members that had keys, by load for their weight
-	ranges map[int32]*ranking // the parts of each that was asked, by cost
+	donors *ranking           // members that had keys, by load per weight
+	ranges map[int32]*ranking // the parts of donors, by cost
 }
 
-// member gives member m its fair load, in about n parts.
+// member assigns to member m its fair load, in about n parts.
 func (w *welcome) member(m int32, n int) {
 	if w.walked > maxWalked {
-		n = 1 // thousands join few: a range each must do
+		n = 1 // thousands of members join a few: one range each
 	}
 	fair := w.weight[m] / w.weights
 	for range 8 * n {
@@ -110,17 +109,17 @@ func (w *welcome) member(m int32, n int) {
 			return
 		}
 		if !w.take(m, from, min(need, fair/float64(n)), need) {
-			w.donors.drop() // it has nothing that can be taken
+			w.donors.drop() // has no part that m can take
 		}
 	}
 }
 
-// anything gives m half of the longest range. It is for members that find
-// nothing else, because others have only keys that cost more than they need.
+// anything assigns to m half of the longest range. It is for members without another choice,
+// because the keys of all donors cost more than they need.
 func (w *welcome) anything(m int32) {
 	longest := int32(0)
 	for i := range w.parts {
-		if x := &w.parts[i]; !x.gone && x.keys() > w.parts[longest].keys() {
+		if x := &w.parts[i]; !x.merged && x.keys() > w.parts[longest].keys() {
 			longest = int32(i)
 		}
 	}
@@ -129,8 +128,8 @@ func (w *welcome) anything(m int32) {
 	w.give(longest, s, m)
 }
 
-// take gives m a part of what from has: its costliest range if that costs no
-// more than two of the wanted size and than m needs, or else a piece of it.
+// take moves a part of from to m: its costliest range if that costs at most
+// twice the wanted size and at most what m needs, otherwise a piece of it.
 func (w *welcome) take(m, from int32, size, need float64) bool {
 	ranges := w.of(from)
 	for {
@@ -150,7 +149,7 @@ func (w *welcome) take(m, from int32, size, need float64) bool {
 				end = fromEnd
 			}
 			if s, ok = edge(w.atoms(s), size, allKeys, end); !ok || s == x.span {
-				continue // a key that costs more than is wanted, or all that its owner has
+				continue // a key that costs more than size, or the whole range
 			}
 		}
 		_, rest := w.give(i, s, m)
@@ -161,7 +160,7 @@ func (w *welcome) take(m, from int32, size, need float64) bool {
 	}
 }
 
-// of returns the parts of a member that had keys, by cost.
+// of returns the parts of a donor, by cost.
 func (w *welcome) of(m int32) *ranking {
 	if w.ranges[m] == nil {
 		w.ranges[m] = newRanking(func(i int32) float64 { return w.parts[i].cost }, w.held[m]...)

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// sliver is the most that a range costs which is merged for a shorter table, as
-// a part of what a range costs in the beginning.
+// sliver is the maximum cost of a range that mergeSlivers merges, as
+// a fraction of the initial cost of a range.
 const sliver = 0.25
 
-// mergeSlivers makes a table short again that moves have made three times as
-// long as it was in the beginning. Ranges that cost little go to the owner of a
-// neighbour, the smallest first, as long as that owner has room.
+// mergeSlivers shortens a table that moves have made more than three times as
+// long as initially. Ranges with low costs move to the owner of an adjacent
+// range, the smallest first, if that owner has room.
 func (r *relief) mergeSlivers() {
 	if r.live <= 3*r.normal {
 		return
@@ -22,12 +22,12 @@ func (r *relief) mergeSlivers() {
 			return
 		}
 		x := &r.parts[i]
-		if x.gone || x.cost > most || r.slots[x.owner] < 2 || x.keys() > r.budget {
+		if x.merged || x.cost > most || r.slots[x.owner] < 2 || x.keys() > r.budget {
 			continue
 		}
 		c := candidate{part: i, span: x.span, cost: x.cost}
 		for _, n := range []int32{x.prev, x.next} {
-			// A key that was put into a range of its own stays alone.
+			// A range with a single key stays.
 			if n != none && r.parts[n].start != r.parts[n].last && r.takes(n, &c) {
 				r.move(&c)
 				break
@@ -36,7 +36,7 @@ func (r *relief) mergeSlivers() {
 	}
 }
 
-// inOrder returns the parts that are not gone, those of the lowest value first.
+// inOrder returns the parts in increasing order of a value.
 func (p *plan) inOrder(value func(*part) float64) []int32 {
 	order := make([]int32, 0, p.live)
 	for i := int32(0); i != none; i = p.parts[i].next {
@@ -48,9 +48,9 @@ func (p *plan) inOrder(value func(*part) float64) []int32 {
 	return order
 }
 
-// keepToLimits merges ranges until the table has no more than the limits allow,
-// the cheapest first, whatever that does to balance. Limits may have become
-// lower, or members too many for what each has.
+// keepToLimits merges ranges until the table is within the limits,
+// the cheapest first, regardless of balance. Limits may have been
+// lowered, or the number of members may have grown.
 func (d *decision) keepToLimits(p *plan) {
 	most := d.in.Limits.maxRanges()
 	tooMany := func(o int32) bool {
@@ -59,7 +59,7 @@ func (d *decision) keepToLimits(p *plan) {
 	for over := len(p.where(tooMany)) > 0; over; {
 		over = false
 		for _, i := range p.inOrder(func(x *part) float64 { return x.cost }) {
-			if x := &p.parts[i]; !x.gone && tooMany(x.owner) {
+			if x := &p.parts[i]; !x.merged && tooMany(x.owner) {
 				p.give(i, x.span, p.lessLoaded(x.prev, x.next))
 				over = true
 			}
@@ -67,7 +67,7 @@ func (d *decision) keepToLimits(p *plan) {
 	}
 }
 
-// lessLoaded returns which of two neighbouring parts' owners has less for its
+// lessLoaded returns the owner of two adjacent parts with less load per
 // weight. One of the parts may be none.
 func (p *plan) lessLoaded(i, j int32) int32 {
 	switch {

@@ -6,25 +6,24 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A candidate is a piece of a donor's part that may be given to another member.
+// A candidate is a piece of a donor's part that may move to another member.
 type candidate struct {
 	part  int32
 	span  span
 	cost  float64
-	to    int32   // who would get it
-	score float64 // relief for what it takes; the best comes first
+	to    int32   // the target
+	score float64 // relief per price
 }
 
-// rangePrice is what another range in the table costs, in moved keys: as much
-// as this part of the keys that a range has in the beginning.
+// rangePrice is the price of another range in the table, as a fraction of the keys of an
+// initial range.
 const rangePrice = 0.25
 
-// rounding keeps a piece that is cut to fit from being too large by the last
-// bit.
+// rounding prevents a piece that is cut to fit from being too large by a rounding error.
 const rounding = 1 - 1e-9
 
-// best returns the piece of part i whose move helps donor m most for the keys
-// that move and the ranges that it adds.
+// best returns the piece of part i with the highest score for donor m: the relief per
+// moved key and added range.
 func (r *relief) best(m, i int32) (candidate, bool) {
 	to, ok := r.rooms.top()
 	if !ok {
@@ -56,9 +55,9 @@ func (r *relief) best(m, i int32) (candidate, bool) {
 	return best, best.score > 0
 }
 
-// admissible finds who would get c and how good that is, and reports whether
-// it may be done: it relieves, the donor does not fall too low, nobody rises
-// too high, and budget and limits are kept.
+// admissible sets the target and the score of c, and reports whether
+// the move is admissible: it relieves the donor, does not drop the donor below its lower bound or raise the
+// target above its upper bound, and keeps budget and limits.
 func (r *relief) admissible(m int32, c *candidate) bool {
 	excess, fair := r.excess(m), r.fair(m)
 	relief := min(c.cost, excess)
@@ -75,9 +74,9 @@ func (r *relief) admissible(m int32, c *candidate) bool {
 	return true
 }
 
-// fill finds who would get c: an owner beside it, so that the table does not
-// grow, or else whoever has the most room. It reports whether there is one, and
-// budget and limits allow it.
+// fill sets the target of c: the owner of an adjacent part, so that the table does not
+// grow, or else the member with the most room. It reports whether there is a target within
+// budget and limits.
 func (r *relief) fill(c *candidate) bool {
 	if c.span.keys() > r.budget {
 		return false
@@ -91,8 +90,8 @@ func (r *relief) fill(c *candidate) bool {
 	return ok && r.room(to) >= c.cost && r.withinLimits(c)
 }
 
-// takes reports whether the owner of part n, a neighbour, can take c, and notes
-// it.
+// takes reports whether the owner of the adjacent part n can take c, and sets it as
+// the target.
 func (r *relief) takes(n int32, c *candidate) bool {
 	if n == none {
 		return false
@@ -101,7 +100,7 @@ func (r *relief) takes(n int32, c *candidate) bool {
 	return !r.donor[c.to] && !r.giant[c.to] && r.room(c.to) >= c.cost && r.withinLimits(c)
 }
 
-// withinLimits reports whether the table keeps to its limits if c is done.
+// withinLimits reports whether the table is within its limits after the move c.
 func (r *relief) withinLimits(c *candidate) bool {
 	all, ofTo, ofFrom := r.growth(c.part, c.span, c.to)
 	to, from := r.slots[c.to]+ofTo, r.slots[r.parts[c.part].owner]+ofFrom
@@ -110,9 +109,9 @@ func (r *relief) withinLimits(c *candidate) bool {
 		(ofTo <= 0 || limits.perOwner(to) == to) && (ofFrom <= 0 || limits.perOwner(from) == from)
 }
 
-// dense returns the run of atoms that costs most above what it would cost at
-// the density given: the part of a range where most of the work is, if there is
-// such a part.
+// dense returns the run of atoms with the highest cost above its cost at
+// the given density: the part of a range with most of the work, if there is
+// one.
 func dense(atoms []atom, density float64) []atom {
 	best, sum, from, start, limit := 0.0, 0.0, 0, 0, 0
 	for n := range atoms {
@@ -126,8 +125,8 @@ func dense(atoms []atom, density float64) []atom {
 	return atoms[start:limit]
 }
 
-// costWithin returns what the keys of s cost, which begins or ends where the
-// run of atoms does.
+// costWithin returns the cost of s, which begins or ends with the
+// run of atoms.
 func costWithin(run []atom, s span) float64 {
 	cost := 0.0
 	for n := range run {
@@ -144,7 +143,7 @@ func costWithin(run []atom, s span) float64 {
 	return cost
 }
 
-// allKeys is a bound on keys that bounds nothing.
+// allKeys is a limit on keys that means no limit.
 const allKeys = math.MaxUint64
 
 // An end of a run of atoms.
@@ -155,10 +154,10 @@ const (
 	fromEnd   end = true
 )
 
-// edge returns the keys at one end of a run of atoms that cost about want
-// together, no more, and are no more than most. It cuts between atoms if that
-// comes near, and through one if not. False means that there is no such key:
-// the first is too costly by itself.
+// edge returns the keys at one end of a run of atoms that cost at most and about want,
+// and are at most most keys. It cuts between atoms if the result is
+// close to want, and otherwise splits an atom. It reports false if there is no such key:
+// the first key alone costs more.
 func edge(atoms []atom, want float64, most uint64, from end) (s span, ok bool) {
 	cost, keys := 0.0, uint64(0)
 	for n := range atoms {
@@ -201,5 +200,5 @@ func edge(atoms []atom, want float64, most uint64, from end) (s span, ok bool) {
 	return s, ok
 }
 
-// closeTo is which part of what is wanted is enough to cut between atoms.
+// closeTo is the fraction of the wanted cost that is sufficient for a cut between atoms.
 const closeTo = 0.75

@@ -2,42 +2,42 @@ package partition
 
 import "github.com/leasehold-dev/leasehold"
 
-// nobody is the owner of a part that no member has.
-const nobody = -1
+// noOwner is the owner of a part without a member.
+const noOwner = -1
 
-// none stands for no part.
+// none is the index of no part.
 const none = -1
 
-// A part is a slot of an assignment that is being worked on.
+// A part is a slot of a plan.
 type part struct {
 	span
 	measure
-	owner      int32 // index of a member, or nobody
-	prev, next int32 // its neighbours, or none
-	gone       bool  // it was merged into a neighbour
+	owner      int32 // index of a member, or noOwner
+	prev, next int32 // adjacent parts, or none
+	merged     bool  // into an adjacent part
 }
 
-// A plan is an assignment that is being worked on, with what each part costs.
-// Between its methods, neighbours have different owners.
+// A plan is a mutable assignment with the cost of each part.
+// Between calls of its methods, adjacent parts have different owners.
 type plan struct {
 	members []Member
 	costs   *costs
-	parts   []part    // in no order; the first is the one that starts at 0
-	held    [][]int32 // for each member, the parts that it has or has had
-	load    []float64 // what each member's parts cost
-	slots   []int     // the number of each member's parts
-	weight  []float64 // each member's weight, made no less than minWeight
-	live    int       // the number of parts that are not gone
+	parts   []part    // unordered; the first one starts at 0
+	held    [][]int32 // for each member, its current and former parts
+	load    []float64 // for each member, the cost of its parts
+	slots   []int     // for each member, the number of its parts
+	weight  []float64 // for each member, its weight, at least minWeight
+	live    int       // the number of parts that are not merged
 	weights float64   // the sum of all weights
-	walked  int       // how many atoms were looked at: what the work has cost
+	walked  int       // the number of atoms read, a measure of the work
 	scratch []atom
 }
 
-// minWeight is what the least of weights counts for. Balance among members that
-// differ a billionfold is no aim, and every member must find keys.
+// minWeight is the minimum effective weight. Balance between weights that
+// differ by a factor of a billion is not a goal, and every member must get keys.
 const minWeight = 1e-6
 
-// newPlan returns the plan of a, whose owners are those members or strangers.
+// newPlan returns the plan of a. Owners that are not members become noOwner.
 func newPlan(members []Member, a Assignment, c *costs) *plan {
 	n := len(members)
 	p := &plan{
@@ -54,7 +54,7 @@ func newPlan(members []Member, a Assignment, c *costs) *plan {
 	for i := range a {
 		owner, ok := index[a[i].Owner]
 		if !ok {
-			owner = nobody
+			owner = noOwner
 		}
 		x := part{span: spanOf(a.rangeAt(i)), owner: owner, prev: int32(i) - 1, next: int32(i) + 1}
 		if i == len(a)-1 {
@@ -65,14 +65,14 @@ func newPlan(members []Member, a Assignment, c *costs) *plan {
 		p.parts = append(p.parts, x)
 		p.gain(int32(i), owner)
 	}
-	return p.mergeNobody()
+	return p.mergeUnowned()
 }
 
-// mergeNobody joins neighbours that strangers had.
-func (p *plan) mergeNobody() *plan {
+// mergeUnowned merges adjacent parts without an owner.
+func (p *plan) mergeUnowned() *plan {
 	for i := range p.parts {
-		if x := &p.parts[i]; !x.gone && x.owner == nobody {
-			for x.next != none && p.parts[x.next].owner == nobody {
+		if x := &p.parts[i]; !x.merged && x.owner == noOwner {
+			for x.next != none && p.parts[x.next].owner == noOwner {
 				p.absorb(int32(i), x.next)
 			}
 		}
@@ -80,12 +80,12 @@ func (p *plan) mergeNobody() *plan {
 	return p
 }
 
-// assignment is what the plan has come to.
+// assignment returns the plan as an assignment.
 func (p *plan) assignment() Assignment {
 	a := make(Assignment, 0, p.live)
 	for i := int32(0); i != none; i = p.parts[i].next {
 		owner := leasehold.OwnerID("")
-		if o := p.parts[i].owner; o != nobody {
+		if o := p.parts[i].owner; o != noOwner {
 			owner = p.members[o].Owner
 		}
 		a = a.Append(p.parts[i].start, owner)
@@ -103,10 +103,10 @@ func (p *plan) where(keep func(m int32) bool) (members []int32) {
 	return members
 }
 
-// has reports whether part i is owner's. Lists in held name others too.
-func (p *plan) has(owner, i int32) bool { return !p.parts[i].gone && p.parts[i].owner == owner }
+// has reports whether owner has part i; held also contains former parts.
+func (p *plan) has(owner, i int32) bool { return !p.parts[i].merged && p.parts[i].owner == owner }
 
-// atoms returns the atoms of s. They are good until the next call.
+// atoms returns the atoms of s. They are valid until the next call.
 func (p *plan) atoms(s span) []atom {
 	w := p.costs.seek(s.start)
 	p.scratch = w.atoms(p.scratch[:0], s)
@@ -114,9 +114,8 @@ func (p *plan) atoms(s span) []atom {
 	return p.scratch
 }
 
-// give takes s, which lies within part i, from its owner and gives it to a
-// member. It returns the parts that s and what is left of i are in now: first
-// the one with s, then none to two others.
+// give moves s, which lies within part i, from its owner to a
+// member. It returns the part that contains s, and none to two parts with the rest of i.
 func (p *plan) give(i int32, s span, to int32) (given int32, rest []int32) {
 	if x := p.parts[i].span; s.start > x.start {
 		rest = append(rest, i)
@@ -139,7 +138,7 @@ func (p *plan) give(i int32, s span, to int32) (given int32, rest []int32) {
 	return i, rest
 }
 
-// cut divides part i before key at and returns the number of the second half.
+// cut splits part i before key at and returns the index of the second half.
 func (p *plan) cut(i int32, at leasehold.Key) int32 {
 	n := int32(len(p.parts))
 	second := part{span: span{at, p.parts[i].last}, prev: i, next: p.parts[i].next, owner: p.parts[i].owner}
@@ -154,7 +153,7 @@ func (p *plan) cut(i int32, at leasehold.Key) int32 {
 	if second.next != none {
 		p.parts[second.next].prev = n
 	}
-	if o := x.owner; o != nobody {
+	if o := x.owner; o != noOwner {
 		p.load[o] += x.cost + second.cost - before
 		p.slots[o]++
 		p.held[o] = append(p.held[o], n)
@@ -162,10 +161,10 @@ func (p *plan) cut(i int32, at leasehold.Key) int32 {
 	return n
 }
 
-// absorb makes part i of its neighbour behind it too, which has the same owner.
+// absorb merges the part after part i, which has the same owner, into part i.
 func (p *plan) absorb(i, behind int32) {
 	x, y := &p.parts[i], &p.parts[behind]
-	if x.owner != nobody {
+	if x.owner != noOwner {
 		p.slots[x.owner]--
 	}
 	x.last, x.next = y.last, y.next
@@ -177,32 +176,32 @@ func (p *plan) absorb(i, behind int32) {
 	if x.next != none {
 		p.parts[x.next].prev = i
 	}
-	y.gone = true
+	y.merged = true
 	p.live--
 }
 
-// lose takes part i from its owner.
+// lose removes part i from its owner.
 func (p *plan) lose(i int32) {
-	if o := p.parts[i].owner; o != nobody {
+	if o := p.parts[i].owner; o != noOwner {
 		p.load[o] -= p.parts[i].cost
 		if p.slots[o]--; p.slots[o] == 0 {
-			p.load[o] = 0 // sums of floats leave something behind
+			p.load[o] = 0 // removes rounding errors
 		}
 	}
 }
 
-// gain gives part i, which nobody has, to owner.
+// gain assigns part i, which has no owner, to owner.
 func (p *plan) gain(i, owner int32) {
 	p.parts[i].owner = owner
-	if owner != nobody {
+	if owner != noOwner {
 		p.load[owner] += p.parts[i].cost
 		p.slots[owner]++
 		p.held[owner] = append(p.held[owner], i)
 	}
 }
 
-// growth returns by how much the number of all parts grows, and by how much
-// that of the owners to and from, if s, which lies within part i, is given to
+// growth returns the change of the number of all parts, and of the parts
+// of the owners to and from, if s, which lies within part i, moves to
 // to.
 func (p *plan) growth(i int32, s span, to int32) (all, ofTo, ofFrom int) {
 	x := &p.parts[i]

@@ -23,7 +23,7 @@ func drawKeys(t *rapid.T, label string, n int) []leasehold.Key {
 	return keys
 }
 
-// drawAssignment draws an assignment to members and to some who are not.
+// drawAssignment draws an assignment to members and to other owners.
 func drawAssignment(t *rapid.T, members []partition.Member, strangers bool) partition.Assignment {
 	owners := []leasehold.OwnerID{}
 	for _, m := range members {
@@ -83,8 +83,8 @@ func drawInput(t *rapid.T) partition.Input {
 	return in
 }
 
-// Whatever it is asked, the answer is valid, every key has an owner, and every
-// member has keys.
+// For any input, the result is valid, every key has an owner, every
+// member has keys, and a second call has the same result.
 func TestBalancedIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
@@ -92,7 +92,7 @@ func TestBalancedIsValid(t *testing.T) {
 		a := assign(t, policy, in)
 		shares := a.Shares()
 		if shares[""] > 0 {
-			t.Errorf("nobody has %v of the keys", shares[""])
+			t.Errorf("%v of the keys have no owner", shares[""])
 		}
 		for _, m := range in.Members {
 			if shares[m.Owner] == 0 {
@@ -100,13 +100,13 @@ func TestBalancedIsValid(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(a, assign(t, policy, in)); diff != "" {
-			t.Errorf("asked again, it wants something else (-first +second):\n%s", diff)
+			t.Errorf("a second call has another result (-first +second):\n%s", diff)
 		}
 	})
 }
 
-// What moves from a member to one that had keys too moves for balance.
-func TestBalancedKeepsToTheBudget(t *testing.T) {
+// Keys that move between members with keys move for balancing.
+func TestBalancedKeepsBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
 		in.Limits = partition.Limits{}
@@ -126,21 +126,21 @@ func TestBalancedKeepsToTheBudget(t *testing.T) {
 	})
 }
 
-// Asked about its own answer with the same loads, it changes nothing.
-func TestBalancedComesToRest(t *testing.T) {
+// A decision about its own result, with the same loads, changes nothing.
+func TestBalancedConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
 		in.Budget = 1
 		policy := drawBalanced(t)
 		in.Current = assign(t, policy, in)
 		if diff := cmp.Diff(in.Current, assign(t, policy, in)); diff != "" {
-			t.Errorf("it changes its own answer (-first +second):\n%s", diff)
+			t.Errorf("the second decision differs (-first +second):\n%s", diff)
 		}
 	})
 }
 
-// costs is what each owner has, as the policy counts it: where all keys are
-// known, 99 parts work and 1 part keys.
+// costs returns the cost of each owner, as the policy computes it: where all loads are
+// known, 99 parts load and 1 part keys.
 func costs(l partition.Loads, a partition.Assignment) map[leasehold.OwnerID]float64 {
 	total, work := 0.0, map[leasehold.OwnerID]float64{}
 	for _, c := range l.Cells {
@@ -175,9 +175,9 @@ func costs(l partition.Loads, a partition.Assignment) map[leasehold.OwnerID]floa
 	return out
 }
 
-// Moves for balance never raise the highest load, but for merges of slivers,
-// which keep to 5 % above the mean. Nor do they add to what is above.
-func TestBalancedNeverRaisesTheMaximum(t *testing.T) {
+// Moves for balancing do not raise the highest load, except for merges of slivers,
+// up to 5 % above the mean. They add no load to members above the mean.
+func TestBalancedDoesNotRaiseMaximum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := partition.Input{Members: drawMembers(t, 8), Loads: drawLoads(t, true), Budget: rapid.Float64Range(0, 1).Draw(t, "budget")}
 		if len(in.Members) == 0 {
@@ -192,7 +192,7 @@ func TestBalancedNeverRaisesTheMaximum(t *testing.T) {
 	})
 }
 
-// highest is the highest load for its weight, over the mean.
+// highest returns the highest load per weight, relative to the mean.
 func highest(members []partition.Member, loads map[leasehold.OwnerID]float64) float64 {
 	weights, load, most := 0.0, 0.0, 0.0
 	for _, m := range members {
@@ -203,7 +203,7 @@ func highest(members []partition.Member, loads map[leasehold.OwnerID]float64) fl
 	return most * weights / load
 }
 
-// Where all keys cost the same and can be cut anywhere, all end up within the
+// If all keys cost the same, all members end within the
 // tolerance.
 func TestBalancedReachesBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

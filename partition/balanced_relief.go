@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// This file is about members that have too much. Such a donor gives pieces of
-// its ranges to members that have room, the best pieces first.
+// This file handles members with too much load. Such a donor gives pieces of
+// its ranges to members with room, the best pieces first.
 //
-// The level is the load, for a weight of 1, that all would have if load were
-// water. A key cannot be divided: a member whose costliest key is above its
-// level must bear that, and is left out when the level of the others is found.
+// The level is the load per weight that all members would have if load were
+// divisible. A key is not divisible: a member whose costliest key is above its
+// level keeps it, and is excluded from the level of the others.
 
-// relief is the work of making loads even.
+// relief is the state of balancing.
 type relief struct {
 	*decision
 	*plan
 	level  float64
-	base   []float64 // what each member should have: weight x level, or its one key
+	base   []float64 // target load of each member: weight x level, or its one key
 	giant  []bool    // members whose costliest key is more than weight x level
 	donor  []bool
-	rooms  *ranking // members that can take load, by how much
-	normal int      // the number of ranges to begin with
+	rooms  *ranking // members that can take load, by their room
+	normal int      // the initial number of ranges
 }
 
-// Parts of the tolerance, and of a member's fair load.
+// Fractions of the tolerance, and of a member's fair load.
 const (
-	aim       = 1.0 / 3  // a donor stops at this part of the tolerance above the level, and nobody is filled further
-	near      = 2.0 / 3  // a member beyond this part of it is a donor too, if there are donors
-	low       = 2.0 / 3  // no donor falls further below the level than this part of the tolerance
-	enough    = 0.01     // an excess that is not worth a move, as a part of the fair load
-	hotShare  = 0.5      // a donor's key that costs this part of the fair load is put into a range of its own
-	maxWalked = 32 << 20 // atoms looked at in a round, after which a decision is left coarse or unfinished
+	aim       = 1.0 / 3  // of the tolerance above the level: a donor stops here, and no target is filled further
+	near      = 2.0 / 3  // of the tolerance above the level: members beyond it are donors, too, if there are donors
+	low       = 2.0 / 3  // of the tolerance below the level: no donor falls further
+	enough    = 0.01     // of the fair load: a smaller excess is not worth a move
+	hotShare  = 0.5      // of the fair load: a donor's key with a higher cost gets a separate range
+	maxWalked = 32 << 20 // atoms read in a round, after which a decision stays coarse or incomplete
 )
 
 func newRelief(d *decision, p *plan) *relief {
@@ -44,9 +44,9 @@ func newRelief(d *decision, p *plan) *relief {
 	return r
 }
 
-// findDonors finds who gives load away: nobody while all are within the
-// tolerance; but once anybody is beyond, all who come near it. Else those would
-// follow one by one, as chance has it.
+// findDonors finds the donors: none while all members are within the
+// tolerance; if one is beyond, all members near it. Otherwise measurement noise would
+// make those donors one by one.
 func (r *relief) findDonors() {
 	beyond := func(part float64) []int32 {
 		return r.where(func(m int32) bool {
@@ -61,11 +61,11 @@ func (r *relief) findDonors() {
 	}
 }
 
-// findLevel finds the level, and what each member should have.
+// findLevel computes the level, and the target load of each member.
 func (r *relief) findLevel() {
 	top := make([]float64, len(r.members))
 	for i := range r.parts {
-		if x := &r.parts[i]; !x.gone {
+		if x := &r.parts[i]; !x.merged {
 			top[x.owner] = max(top[x.owner], x.top)
 		}
 	}
@@ -82,7 +82,7 @@ func (r *relief) findLevel() {
 		load -= top[m]
 		weight -= r.weight[m]
 	}
-	r.level = max(0, load) / max(weight, minWeight) // what is left of sums of floats may be nothing
+	r.level = max(0, load) / max(weight, minWeight) // with rounding errors, both may be 0 or less
 	for m := range r.members {
 		r.base[m] = r.level * r.weight[m]
 		if r.giant[m] {
@@ -91,20 +91,20 @@ func (r *relief) findLevel() {
 	}
 }
 
-// fair is what a member's weight entitles it to.
+// fair returns a member's fair load.
 func (r *relief) fair(m int32) float64 { return r.level * r.weight[m] }
 
-// excess is by how much a donor is above where it stops.
+// excess returns the load that a donor should give away.
 func (r *relief) excess(m int32) float64 {
 	return r.load[m] - r.base[m] - aim*r.Tolerance*r.fair(m)
 }
 
-// room is how much a member that is no donor can take.
+// room returns the load that a member that is not a donor can take.
 func (r *relief) room(m int32) float64 {
 	return r.fair(m)*(1+aim*r.Tolerance) - r.load[m]
 }
 
-// alone reports whether the one great key of m is in a range of its own.
+// alone reports whether the costliest key of giant m has a separate range.
 func (r *relief) alone(m int32) bool {
 	return slices.ContainsFunc(r.held[m], func(i int32) bool {
 		x := &r.parts[i]
@@ -112,7 +112,7 @@ func (r *relief) alone(m int32) bool {
 	})
 }
 
-// run relieves all donors, those first that have the most for their weight.
+// run relieves all donors, in decreasing order of their excess per weight.
 func (r *relief) run() {
 	donors := r.where(func(m int32) bool { return r.donor[m] })
 	over := func(m int32) float64 { return (r.load[m] - r.base[m]) / r.weight[m] }
@@ -123,8 +123,8 @@ func (r *relief) run() {
 	}
 }
 
-// isolate gives away what lies beside the great keys of donor m, which is
-// cheap to do among the pieces that it must give away anyway.
+// isolate gives away the keys next to the hot keys of donor m. This costs little, because the donor
+// must give pieces away anyway.
 func (r *relief) isolate(m int32) {
 	want := max(r.excess(m), aim*r.Tolerance*r.fair(m))
 	most := keysOf(min(1, r.weight[m]/r.weights/float64(r.Ranges)))
@@ -137,14 +137,14 @@ func (r *relief) isolate(m int32) {
 		if key < x.last {
 			r.trim(m, i, span{key + 1, x.last}, want/2, most, fromStart)
 		}
-		if start < key { // part i still begins there and has the key
+		if start < key { // part i still begins at start and contains the key
 			r.trim(m, i, span{start, key - 1}, want/2, most, fromEnd)
 		}
 	}
 }
 
 // trim gives away the keys at one end of s, a span within part i of donor m. It
-// takes all of s if little would be left.
+// gives away all of s if the rest would be small.
 func (r *relief) trim(m, i int32, s span, want float64, most uint64, from end) {
 	to, ok := r.rooms.top()
 	if !ok {
@@ -162,8 +162,8 @@ func (r *relief) trim(m, i int32, s span, want float64, most uint64, from end) {
 	}
 }
 
-// relieve gives pieces of what donor m has to others until it has no excess, or
-// nothing that would help, or the budget is spent.
+// relieve gives pieces of donor m to other members until it has no excess or
+// no admissible piece, or the budget is spent.
 func (r *relief) relieve(m int32) {
 	found := make(map[int32]candidate)
 	order := newRanking(func(i int32) float64 { return found[i].score })
@@ -174,7 +174,7 @@ func (r *relief) relieve(m int32) {
 		}
 	}
 	for _, i := range slices.Clone(r.held[m]) {
-		if _, twice := found[i]; !twice && r.has(m, i) {
+		if _, duplicate := found[i]; !duplicate && r.has(m, i) {
 			consider(i)
 		}
 	}
@@ -186,7 +186,7 @@ func (r *relief) relieve(m int32) {
 		order.drop()
 		c := found[i]
 		if !r.admissible(m, &c) {
-			consider(i) // what it was good for has changed
+			consider(i) // its score has changed
 			continue
 		}
 		for _, rest := range r.move(&c) {
@@ -195,7 +195,7 @@ func (r *relief) relieve(m int32) {
 	}
 }
 
-// move carries c out.
+// move executes the move c.
 func (r *relief) move(c *candidate) (rest []int32) {
 	_, rest = r.give(c.part, c.span, c.to)
 	r.budget -= c.span.keys()

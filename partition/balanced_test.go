@@ -15,12 +15,12 @@ import (
 func TestBalancedWithoutMembers(t *testing.T) {
 	got := assign(t, partition.Balanced{}, partition.Input{Current: quarters})
 	if diff := cmp.Diff(partition.Assignment{{0, ""}}, got); diff != "" {
-		t.Errorf("nobody there (-want +got):\n%s", diff)
+		t.Errorf("without members (-want +got):\n%s", diff)
 	}
 }
 
-// To begin with, shares of keys are exactly as weights are.
-func TestBalancedBeginsInProportion(t *testing.T) {
+// Initially, shares of keys are exactly proportional to weights.
+func TestBalancedInitialShares(t *testing.T) {
 	in := partition.Input{Members: pool(7)}
 	weights := []float64{0.001, 0.5, 1, 1, 2, 100, 1000}
 	total := 0.0
@@ -36,10 +36,10 @@ func TestBalancedBeginsInProportion(t *testing.T) {
 	}
 }
 
-func TestBalancedBeginsWithShortTables(t *testing.T) {
+func TestBalancedInitialTableLength(t *testing.T) {
 	a := assign(t, partition.Balanced{}, partition.Input{Members: pool(100)})
 	if len(a) > 1600 || len(a) < 1500 {
-		t.Errorf("%d ranges, want a little less than 1600: some neighbours are one", len(a))
+		t.Errorf("%d ranges, want a little less than 1600: some adjacent ranges are merged", len(a))
 	}
 	around := map[leasehold.OwnerID]bool{}
 	for i, slot := range a {
@@ -65,7 +65,7 @@ func TestBalancedJoin(t *testing.T) {
 				ranges++
 			}
 			if ratio := after.Share(newcomer) * float64(n+1); ratio < 0.95 || ratio > 1.06 || ranges > 20 {
-				t.Errorf("the newcomer has %.3f times its share, in %d ranges", ratio, ranges)
+				t.Errorf("the new member has %.3f times its share, in %d ranges", ratio, ranges)
 			}
 			for _, r := range partition.Diff(before, after) {
 				if r.To != newcomer {
@@ -73,13 +73,13 @@ func TestBalancedJoin(t *testing.T) {
 				}
 			}
 			if most := shareOverMean(all, after); most > 1.10 {
-				t.Errorf("somebody has %.3f times its share", most)
+				t.Errorf("the largest share is %.3f times the mean", most)
 			}
 		})
 	}
 }
 
-// The keys of an owner that leaves go to many others, and no other key moves.
+// The keys of a leaving owner move to many others, and no other key moves.
 func TestBalancedLeave(t *testing.T) {
 	for _, n := range []int{2, 3, 10, 100, 250} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestBalancedLeave(t *testing.T) {
 				}
 			}
 			if most := shareOverMean(left, after); most > 1.08 {
-				t.Errorf("somebody has %.3f times its share", most)
+				t.Errorf("the largest share is %.3f times the mean", most)
 			}
 			if len(after) > len(before)+20 {
 				t.Errorf("%d ranges become %d", len(before), len(after))
@@ -101,7 +101,7 @@ func TestBalancedLeave(t *testing.T) {
 	}
 }
 
-// One that leaves as another comes is replaced: nobody else notices.
+// If one member leaves and another joins, no key of the other members moves.
 func TestBalancedReplacement(t *testing.T) {
 	before := assign(t, partition.Balanced{}, partition.Input{Members: pool(50)})
 	in := partition.Input{Members: pool(51)[1:], Current: before}
@@ -112,9 +112,9 @@ func TestBalancedReplacement(t *testing.T) {
 	}
 }
 
-// Whatever the loads, who joins or leaves moves no key between others, if
-// there is no budget for balance.
-func TestBalancedMovesOnlyWhatItMust(t *testing.T) {
+// For any loads, a join or leave moves no key between other members, if
+// the budget is 0.
+func TestBalancedMovesMinimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
 		in.Budget, in.Limits = 0, partition.Limits{}
@@ -128,15 +128,15 @@ func TestBalancedMovesOnlyWhatItMust(t *testing.T) {
 	})
 }
 
-// A pool that grows one by one, and shrinks again, stays even, and its table
-// short.
+// A pool that grows one by one, and shrinks again, stays balanced, and its table
+// stays short.
 func TestBalancedGrowsAndShrinks(t *testing.T) {
 	var a partition.Assignment
 	step := func(n int) {
 		in := partition.Input{Members: pool(n), Current: a}
 		a = assign(t, partition.Balanced{}, in)
 		if most := shareOverMean(in.Members, a); most > 1.3 {
-			t.Errorf("of %d, somebody has %.3f times its share", n, most)
+			t.Errorf("with %d members, the largest share is %.3f times the mean", n, most)
 		}
 		if len(a) > 40*n {
 			t.Errorf("%d members have %d ranges", n, len(a))
@@ -150,7 +150,7 @@ func TestBalancedGrowsAndShrinks(t *testing.T) {
 	}
 }
 
-// With too little known, nothing moves for balance.
+// With too few known loads, no keys move for balancing.
 func TestBalancedWaitsForLoads(t *testing.T) {
 	in := partition.Input{Members: pool(10), Budget: 1}
 	in.Current = assign(t, partition.Balanced{}, in)
@@ -160,16 +160,16 @@ func TestBalancedWaitsForLoads(t *testing.T) {
 	}
 	in.Loads.Cells = all[:len(all)*8/10]
 	if diff := cmp.Diff(in.Current, assign(t, partition.Balanced{}, in)); diff != "" {
-		t.Errorf("with eight tenths of the keys known (-before +after):\n%s", diff)
+		t.Errorf("with 80 %% of the loads known (-before +after):\n%s", diff)
 	}
 	in.Loads.Cells = all[:len(all)*95/100]
 	if after := assign(t, partition.Balanced{}, in); partition.Moved(in.Current, after) == 0 {
-		t.Error("with 95 % of the keys known, nothing moves")
+		t.Error("with 95 % of the loads known, no keys move")
 	}
 }
 
-// Nobody acts within the tolerance; but once somebody is beyond it, those who
-// are near it act too, and all end well within.
+// No keys move within the tolerance; if one member is beyond it, members
+// near it give keys away, too, and all end well within.
 func TestBalancedHysteresis(t *testing.T) {
 	in := partition.Input{Members: pool(20), Budget: 1}
 	in.Current = assign(t, partition.Balanced{}, in)
@@ -219,7 +219,7 @@ func TestBalancedErrors(t *testing.T) {
 	}
 }
 
-// shareOverMean is the highest share of keys for its weight, over the mean.
+// shareOverMean returns the highest share of keys per weight, relative to the mean.
 func shareOverMean(members []partition.Member, a partition.Assignment) float64 {
 	return highest(members, a.Shares())
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A trial lets a policy decide every 10 s, with 9 % of the keys to move per
-// minute, about loads that it measures in a workload.
+// A trial runs a decision every 10 s, with a budget of 9 % of the keys per
+// minute and the measured loads of a workload.
 type trial struct {
 	workload
 	policy  partition.Policy
@@ -19,7 +19,7 @@ type trial struct {
 	random *rand.Rand
 	seen   survey
 	budget float64
-	moved  float64 // share of all keys, in all
+	moved  float64 // share of all keys, sum over all decisions
 }
 
 const cellsPerRange, requestsPerOwner = 16, 20_000
@@ -51,14 +51,14 @@ func (tr *trial) decide(t *testing.T) float64 {
 	return share
 }
 
-// PRS 7.3: keys whose popularity is Zipf's, alpha 0.8. Its balance took most of
-// an hour; here are ten decisions, and then nothing moves any more, although
-// every measurement is different.
+// PRS 7.3: keys with a Zipf distribution, alpha 0.8. In the paper balancing took most of
+// an hour; here it takes ten decisions, and then no keys move, although
+// every measurement differs.
 func TestBalancedZipf(t *testing.T) {
 	tr := newTrial(t, zipf(0.8, 1e9), partition.Balanced{}, 250)
 	start := tr.maxOverMean(tr.members, tr.current)
 	if start < 1.5 {
-		t.Fatalf("the highest load is %.2f times the mean to begin with: too easy", start)
+		t.Fatalf("the highest initial load is only %.2f times the mean", start)
 	}
 	decisions := 0
 	for i := range 10 {
@@ -82,9 +82,9 @@ func TestBalancedZipf(t *testing.T) {
 	}
 }
 
-// A key with three tenths of all load is more than any of 20 owners should
-// have. It ends up alone, and the others share the rest.
-func TestBalancedIsolatesAHotKey(t *testing.T) {
+// A key with 30 % of the load exceeds the fair load of 20 owners.
+// It gets its own range and owner, and the others share the rest.
+func TestBalancedIsolatesHotKey(t *testing.T) {
 	const key = leasehold.Key(0x123456789abcdef0)
 	w := zipf(0.8, 1e9).with(key, 0.3)
 	tr := newTrial(t, w, partition.Balanced{}, 20)

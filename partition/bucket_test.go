@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestBucketSavesOneDecision(t *testing.T) {
+func TestBucketCapacityIsTwoIntervals(t *testing.T) {
 	const every = 10 * time.Second
 	b := partition.Bucket{Churn: 0.06, Every: every}
 	level := func(want float64) {
@@ -34,15 +34,15 @@ func TestBucketSavesOneDecision(t *testing.T) {
 	level(0.01)
 }
 
-func TestBucketIsNeverMoreThanEverything(t *testing.T) {
+func TestBucketLevelIsAtMostOne(t *testing.T) {
 	b := partition.Bucket{Churn: 1, Every: time.Hour}.After(time.Hour)
 	if got := b.Level(); got != 1 {
 		t.Errorf("level %v, want 1", got)
 	}
 }
 
-// TestBucketBoundsChurn: whoever spends no more than the level never spends more
-// in any time than the bucket promises.
+// If every decision spends at most the level, no interval exceeds
+// the documented bound.
 func TestBucketBoundsChurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		churn := rapid.Float64Range(0, 1).Draw(t, "churn")

@@ -13,43 +13,43 @@ import (
 
 // Limits and default of [Consistent.VirtualNodes].
 const (
-	DefaultVirtualNodes = 64 // the papers' number
+	DefaultVirtualNodes = 64 // as in the papers
 	MaxVirtualNodes     = 4096
 )
 
 // Consistent is consistent hashing with virtual nodes: every member has many
-// points on the circle of keys, and a key belongs to the member whose point is
-// the first at or after it, going round at the end. An owner that joins takes
-// keys from the others and moves none between them; the keys of one that
-// leaves go to the others, and no other key moves.
+// points on the circle of keys, and a key belongs to the member with
+// the first point at or after it, wrapping at the end. An owner that joins takes
+// keys from the others and moves none between them; the keys of an owner that
+// leaves move to the others, and no other key moves.
 //
-// The points are a stable format, which other implementations can rely on.
+// The points are a stable format, on which other implementations can rely.
 // Point i of a member, counting from 0, is
 //
 //	leasehold.KeyOf(name + "#" + decimal i)
 //
-// A member of weight w has round(VirtualNodes*w) points, at least one. Where
-// points of several members fall on one key, the member whose name sorts first
+// A member of weight w has round(VirtualNodes*w) points, at least one. If
+// points of several members are at one key, the member whose name sorts first
 // has it. The vectors are in testdata/points.tsv.
 //
 // If the points would make more ranges than [Limits] allow, every member has
-// fewer, in proportion. It is the points of the highest numbers that go, so
-// that a pool growing past the limit still moves few keys at each step, and
+// fewer, in proportion. The points with the highest numbers are omitted, so
+// that a pool that grows past the limit still moves few keys at each step, and
 // every key keeps an owner.
 //
 // Assign takes linear time in the number of points, about 4 ms for 64,000.
 type Consistent struct {
 	// VirtualNodes is the number of points of a member of weight 1, up to
-	// MaxVirtualNodes; 0 means DefaultVirtualNodes. More points even out the
-	// shares (the standard deviation is about 1/sqrt(VirtualNodes) of the
-	// mean) and make a longer table, of as many ranges as there are points.
+	// MaxVirtualNodes; 0 means DefaultVirtualNodes. More points make the
+	// shares more even (the standard deviation is about 1/sqrt(VirtualNodes) of the
+	// mean) and the table longer, with one range per point.
 	VirtualNodes int
 }
 
 // Name returns "consistent".
 func (Consistent) Name() string { return "consistent" }
 
-// Assign gives every key to a member, or to nobody if there is none.
+// Assign assigns every key to a member; without members, keys have no owner.
 func (c Consistent) Assign(in Input) (Assignment, error) {
 	if err := ValidateInput(in); err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func nodeCounts(policy string, nodes int, in Input) ([]int, error) {
 		return nil, err
 	}
 	nodes = cmp.Or(nodes, DefaultVirtualNodes)
-	// The arc that goes round is two slots, so that n points make up to n+1;
-	// but a single member has one slot however many points it has.
+	// The arc that wraps is two slots, so n points make up to n+1;
+	// but a single member has one slot for any number of points.
 	budget := max(1, in.Limits.maxRanges()-1)
 	if len(in.Members) > budget {
 		return nil, tooFewRanges(policy, in, len(in.Members)+1)
@@ -87,10 +87,10 @@ func validateNodes(policy string, nodes int) error {
 	return nil
 }
 
-// pieces returns how many of something a member has, if one of weight 1 has n.
+// pieces scales n, the number of points or ranges for weight 1, to a member's weight.
 func pieces(n int, m Member) int { return max(1, int(math.Round(float64(n)*m.Weight))) }
 
-// piecesOf returns how many of something each member has.
+// piecesOf returns pieces for each member.
 func piecesOf(n int, members []Member) []int {
 	counts := make([]int, len(members))
 	for i, m := range members {
@@ -107,9 +107,9 @@ func total(counts []int) int {
 	return sum
 }
 
-// limitCounts lowers counts to at most perOwner each, unless that is negative,
-// and to a sum of at most budget. At least 1 of each remains, and the others
-// shrink in proportion.
+// limitCounts lowers counts to at most perOwner each, unless perOwner is negative,
+// and to a sum of at most budget. Each count stays at least 1, and the excess over 1
+// shrinks in proportion.
 func limitCounts(counts []int, perOwner, budget int) {
 	if perOwner >= 0 {
 		for i := range counts {
@@ -145,14 +145,14 @@ func appendPoints(members []Member, counts []int) []point {
 	return points
 }
 
-// pointKey is point i of the member whose name and "#" are prefix. It may write
-// behind prefix.
+// pointKey returns point i of the member whose name and "#" are prefix. It may write
+// to the spare capacity of prefix.
 func pointKey(prefix []byte, i int) leasehold.Key {
 	return leasehold.Key(xxhash.Sum64(strconv.AppendInt(prefix, int64(i), 10)))
 }
 
-// circle turns sorted points into slots. The slot of a point begins behind
-// the point before it; the first point also has what lies behind the last.
+// circle converts sorted points to slots. The slot of a point begins after
+// the previous point; the first point also has the keys after the last point.
 func circle(members []Member, points []point) Assignment {
 	if len(points) == 0 {
 		return Assignment{{}}
@@ -161,19 +161,19 @@ func circle(members []Member, points []point) Assignment {
 	start := leasehold.Key(0)
 	for _, p := range points {
 		if p.key < start {
-			continue // on the same key as the point before, which has it
+			continue // at the same key as the previous point, which has it
 		}
 		a = a.Append(start, members[p.member].Owner)
 		if start = p.key + 1; start == 0 {
-			return a // the last point is on the last key: nothing lies behind
+			return a // the last point is at the last key
 		}
 	}
 	return a.Append(start, members[points[0].member].Owner)
 }
 
-// The top bytes of a key are what the radix passes of sortPoints look at. At
-// 64,000 points three leave about one point in 250 for the comparison sort;
-// two would leave most of them, and a fourth has next to nothing left to do.
+// The radix passes of sortPoints sort by the top bytes of a key. At
+// 64,000 points three passes leave about one point in 250 for the comparison sort;
+// two would leave most of them, and a fourth almost none.
 const (
 	radixPasses = 3
 	radixShift  = 64 - 8*radixPasses
@@ -182,10 +182,10 @@ const (
 // sortPoints sorts points by key and then by member. It uses points as
 // scratch space and returns a sorted slice that may be another.
 //
-// Hashes spread evenly, so a radix sort on their top bytes all but finishes
-// the work, several times faster than comparing. What is equal in those bytes
-// is then sorted by comparison, which bounds the time whatever names, and so
-// hashes, peers choose.
+// Hashes are uniformly distributed, so a radix sort by their top bytes does most of
+// the work, several times faster than comparisons. Points with equal top bytes
+// are then sorted by comparison, which bounds the time for any names, and so
+// hashes, that peers choose.
 func sortPoints(points []point) []point {
 	from, to := points, make([]point, len(points))
 	for shift := radixShift; shift < 64; shift += 8 {
@@ -206,9 +206,9 @@ func sortPoints(points []point) []point {
 }
 
 // scatter copies from into to, sorted by the byte of the key at shift, with
-// points of equal bytes in the order they had.
+// points with equal bytes in their previous order.
 func scatter(to, from []point, shift int) {
-	var next [256]int // where the next point with this byte goes
+	var next [256]int // index of the next point with this byte
 	for i := range from {
 		next[byte(from[i].key>>shift)]++
 	}

@@ -13,13 +13,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fataler is what testing.T and rapid.T share.
+// A fataler is a testing.T or a rapid.T.
 type fataler interface {
 	Helper()
 	Fatal(...any)
 }
 
-// assign returns what p wants, and fails unless that is valid.
+// assign returns the assignment of p, and fails unless it is valid.
 func assign(t fataler, p partition.Policy, in partition.Input) partition.Assignment {
 	t.Helper()
 	a, err := p.Assign(in)
@@ -51,13 +51,13 @@ func drawMembers(t *rapid.T, n int) []partition.Member {
 func TestConsistentWithoutMembers(t *testing.T) {
 	got := assign(t, partition.Consistent{}, partition.Input{})
 	if diff := cmp.Diff(partition.Assignment{{0, ""}}, got); diff != "" {
-		t.Errorf("nobody there (-want +got):\n%s", diff)
+		t.Errorf("without members (-want +got):\n%s", diff)
 	}
 }
 
-// naiveOwner is the definition of consistent hashing, word for word: the
-// member with the first point at or after the key, going round at the end,
-// and the first name where points coincide.
+// naiveOwner is the reference implementation of consistent hashing: the
+// member with the first point at or after the key, wrapping at the end,
+// and the first name if points coincide.
 func naiveOwner(nodes int, ms []partition.Member, k leasehold.Key) leasehold.OwnerID {
 	var best leasehold.OwnerID
 	nearest := leasehold.Key(math.MaxUint64)
@@ -72,7 +72,7 @@ func naiveOwner(nodes int, ms []partition.Member, k leasehold.Key) leasehold.Own
 	return best
 }
 
-func TestConsistentFollowsItsDefinition(t *testing.T) {
+func TestConsistentMatchesReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 8).Draw(t, "nodes")
 		ms := drawMembers(t, 6)
@@ -89,9 +89,9 @@ func TestConsistentFollowsItsDefinition(t *testing.T) {
 	})
 }
 
-// Minimal disruption: between a pool and the pool without one member, only
-// that member's keys change hands.
-func TestConsistentMovesOnlyTheKeysOfWhoCameOrLeft(t *testing.T) {
+// Minimal disruption: if one member joins or leaves, only
+// its keys move.
+func TestConsistentMovesMinimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		with := drawMembers(t, 12)
 		if len(with) == 0 {
@@ -116,7 +116,7 @@ func TestConsistentIgnoresHistory(t *testing.T) {
 	fresh := assign(t, partition.Consistent{}, in)
 	in.Current = partition.Assignment{{0, "somebody"}, {half, "server-00003"}}
 	if diff := cmp.Diff(fresh, assign(t, partition.Consistent{}, in)); diff != "" {
-		t.Errorf("the current assignment changes the wanted one (-fresh +got):\n%s", diff)
+		t.Errorf("the result depends on the current assignment (-without +with):\n%s", diff)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestConsistentBalance(t *testing.T) {
 		}
 	}
 	if math.Abs(sum-1) > 1e-9 {
-		t.Errorf("the shares add up to %v", sum)
+		t.Errorf("the sum of the shares is %v", sum)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestConsistentWeights(t *testing.T) {
 func TestConsistentLightestMemberHasKeys(t *testing.T) {
 	in := partition.Input{Members: []partition.Member{{Owner: "big", Weight: 1}, {Owner: "tiny", Weight: 1e-9}}}
 	if share := assign(t, partition.Consistent{}, in).Share("tiny"); share == 0 {
-		t.Error("a member of next to no weight has no key")
+		t.Error("a member with minimal weight has no key")
 	}
 }
 
@@ -194,9 +194,9 @@ func TestConsistentErrors(t *testing.T) {
 	}
 }
 
-// A pool that has outgrown the limit is given fewer points, and nobody is
-// left without keys.
-func TestConsistentKeepsToTheLimit(t *testing.T) {
+// Members of a pool beyond the limit get fewer points, and no member is
+// without keys.
+func TestConsistentKeepsLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ms := drawMembers(t, 12)
 		limit := rapid.IntRange(len(ms)+1, 40).Draw(t, "limit")
@@ -209,14 +209,14 @@ func TestConsistentKeepsToTheLimit(t *testing.T) {
 			}
 		}
 		if len(ms) > 0 && shares[""] > 0 {
-			t.Errorf("nobody has %v of the keys", shares[""])
+			t.Errorf("%v of the keys have no owner", shares[""])
 		}
 	})
 }
 
-// Past the limit, a newcomer takes its share and makes the others give up a
-// few points each. Here 100 owners fit with 64 points, and 101 with 63.
-func TestConsistentGrowsPastTheLimitGently(t *testing.T) {
+// Beyond the limit, a new member takes its share and reduces the points of the others
+// by a few. Here 100 owners fit with 64 points, and 101 with 63.
+func TestConsistentJoinBeyondLimit(t *testing.T) {
 	limits := partition.Limits{MaxRanges: 6401}
 	before := assign(t, partition.Consistent{}, partition.Input{Members: pool(100), Limits: limits})
 	after := assign(t, partition.Consistent{}, partition.Input{Members: pool(101), Limits: limits})
@@ -225,7 +225,7 @@ func TestConsistentGrowsPastTheLimitGently(t *testing.T) {
 	}
 }
 
-// moved returns the fraction of keys whose owners differ.
+// moved returns the fraction of keys with different owners.
 func moved(a, b partition.Assignment) float64 {
 	keys := 0.0
 	for ra, owner := range a.All() {

@@ -8,21 +8,21 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// idle is the part of a key's cost that it has however seldom it is asked for:
-// it takes memory, and work may come. Without it, keys that nobody asks for
-// would all be the same to a policy, and could pile up at one member.
+// idle is the part of a key's cost that is independent of requests, for
+// its memory and for future requests. Without it, keys without requests
+// would cost nothing, and a policy could assign all of them to one member.
 const idle = 0.01
 
-// leastRate is what must be done in all per second for any of it to count. It
+// leastRate is the minimum total rate; below it all loads are ignored. It
 // keeps quotients of rates finite.
 const leastRate = 1e-12
 
-// costs is what keys cost, as shares of what all keys cost together. Where
-// nothing is known, keys cost as much as the others do on average; if nothing
-// is known at all, or nothing is done, every key costs the same.
+// costs are the costs of keys, as shares of the total cost. Keys without
+// a measured load have the average cost of the others; without any
+// measured load, every key costs the same.
 //
-// It is made once for a decision and does not change: linear in the loads, and
-// it shares their cells.
+// It is built once per decision, in time linear in the loads, and is immutable. It shares
+// the cells of the loads.
 type costs struct {
 	cells   []Cell
 	density []float64 // of each cell without its hot keys; the mean of all keys is 1
@@ -43,7 +43,7 @@ func newCosts(l Loads) *costs {
 	for i := range l.Cells {
 		cell := &l.Cells[i]
 		for len(hot) > 0 && hot[0].Key < cell.Range.Start {
-			hot = hot[1:] // in no cell: it contradicts itself
+			hot = hot[1:] // in no cell: inconsistent
 		}
 		n, sum := 0, 0.0
 		for n < len(hot) && hot[n].Key <= cell.Range.Last() {
@@ -52,7 +52,7 @@ func newCosts(l Loads) *costs {
 		}
 		c.density[i] = idle + (1-idle)*math.Max(0, cell.Rate-sum)/mean/spanOf(cell.Range).share()
 		scale := (1 - idle) / mean
-		if sum > cell.Rate { // measured apart, the two need not agree
+		if sum > cell.Rate { // possible, because the two are measured separately
 			scale *= cell.Rate / sum
 		}
 		for _, h := range hot[:n] {
@@ -63,36 +63,36 @@ func newCosts(l Loads) *costs {
 	return c
 }
 
-// known reports whether anything is known.
+// known reports whether there are measured loads.
 func (c *costs) known() bool { return len(c.cells) > 0 }
 
-// A span is a run of keys, from start to last, both inside.
+// A span is the keys from start to last, inclusive.
 type span struct{ start, last leasehold.Key }
 
 func spanOf(r leasehold.Range) span { return span{r.Start, r.Last()} }
 
-// keys is the number of keys, one too low for the whole key space.
+// keys returns the number of keys, one less for the whole key space.
 func (s span) keys() uint64 {
 	return leasehold.Range{Start: s.start, Limit: s.last + 1}.Size()
 }
 
-// share is the number of keys as a share of all.
+// share returns the span's share of all keys.
 func (s span) share() float64 { return (float64(s.last-s.start) + 1) / spaceSize }
 
-// An atom is a run of keys that cost the same each, as far as is known.
+// An atom is a span of keys with equal costs.
 type atom struct {
 	span
 	cost  float64
 	known bool
 }
 
-// single reports whether the atom is one key, which cannot be divided.
+// single reports whether the atom is one key, which cannot be split.
 func (a *atom) single() bool { return a.start == a.last }
 
-// A walker finds the atoms of spans that come in rising order.
+// A walker finds the atoms of spans in increasing order.
 type walker struct {
 	*costs
-	cell, nextHot int // the first that are not before the place reached
+	cell, nextHot int // the first that are not before the current position
 }
 
 // seek returns a walker for spans from key on, in logarithmic time.
@@ -127,7 +127,7 @@ func (w *walker) atoms(buf []atom, s span) []atom {
 	}
 }
 
-// divide appends run, which is of one density, in pieces between its hot keys.
+// divide appends run, which has one density, split at its hot keys.
 func (w *walker) divide(buf []atom, run span, density float64, known bool) []atom {
 	for w.nextHot < len(w.hot) && w.hot[w.nextHot].Key <= run.last {
 		h := w.hot[w.nextHot]
@@ -149,12 +149,12 @@ func (w *walker) divide(buf []atom, run span, density float64, known bool) []ato
 	return append(buf, atom{run, density * run.share(), known})
 }
 
-// A measure is what the keys of a span cost together.
+// A measure is the total cost of a span.
 type measure struct {
 	cost  float64
-	known float64       // share of all keys, of those about which something is known
-	top   float64       // what the costliest single key costs
-	topAt leasehold.Key // and which it is
+	known float64       // the share of all keys that is in the span and has measured loads
+	top   float64       // cost of the costliest single key
+	topAt leasehold.Key // the costliest single key
 }
 
 func measureAtoms(atoms []atom) measure {
@@ -172,38 +172,38 @@ func measureAtoms(atoms []atom) measure {
 	return m
 }
 
-// Loads say how much work per second the keys cost their owners, as these have
-// measured it. The unit is the application's: requests, unless it counts
-// something else. The zero Loads say that nothing is known.
+// Loads are the loads of keys, in work per second, as their owners have
+// measured them. The unit is requests, or a unit of the application.
+// The zero Loads contain no measurements.
 type Loads struct {
-	// Cells are sorted and do not overlap. Of keys outside of all cells nothing
-	// is known: their owner is new, or has not said.
+	// Cells are sorted and do not overlap. The loads of keys outside of all cells are
+	// unknown: their owner is new, or has sent no report.
 	Cells []Cell
-	// Hot are single keys that cost much, sorted, each once. What they cost is
+	// Hot are single keys with high loads, sorted and without duplicates. Their rates are
 	// part of their cell's rate.
 	Hot []HotKey
 }
 
-// A Cell is a range of keys and the work per second that they cost together.
+// A Cell is a range with its total work per second.
 type Cell struct {
 	Range leasehold.Range
 	Rate  float64 // 0 to MaxRate
 }
 
-// A HotKey is a key and the work per second that it costs.
+// A HotKey is a key with its work per second.
 type HotKey struct {
 	Key  leasehold.Key
 	Rate float64 // 0 to MaxRate
 }
 
-// MaxRate is the most that a cell or a key can cost. It is far above what any
-// server does, and small enough that sums stay exact enough to compare.
+// MaxRate is the maximum rate of a cell or a key. It exceeds the rate of any
+// server, and is small enough that sums stay sufficiently exact.
 const MaxRate = 1e15
 
-// validRate reports whether a rate can be one. So written, NaN cannot.
+// validRate reports whether a rate is valid; NaN is not.
 func validRate(r float64) bool { return r >= 0 && r <= MaxRate }
 
-// Validate reports what is wrong with the loads.
+// Validate returns an error if the loads are invalid.
 func (l Loads) Validate() error {
 	for i, c := range l.Cells {
 		switch {
@@ -214,7 +214,7 @@ func (l Loads) Validate() error {
 		}
 		if i > 0 {
 			if before := l.Cells[i-1].Range; before.Limit == 0 || before.Limit > c.Range.Start {
-				return invalidInput(c.Range.String(), "cells overlap or are not sorted: %v comes before", before)
+				return invalidInput(c.Range.String(), "cells overlap or are not sorted: the previous one is %v", before)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (l Loads) Validate() error {
 			return invalidInput(h.Key.String(), "load is %v, want 0 to %g", h.Rate, float64(MaxRate))
 		}
 		if i > 0 && cmp.Compare(l.Hot[i-1].Key, h.Key) >= 0 {
-			return invalidInput(h.Key.String(), "hot keys are not sorted, or one is there twice")
+			return invalidInput(h.Key.String(), "hot keys are not sorted or contain a duplicate")
 		}
 	}
 	return nil

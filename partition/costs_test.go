@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is known, all keys together cost 1, and a span costs what its two
-// halves do.
+// For any loads, all keys together cost 1, and the cost of a span is the sum of its two
+// halves.
 func TestCostsAddUp(t *testing.T) {
 	keys := rapid.Custom(func(t *rapid.T) []leasehold.Key {
 		key := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 8), rapid.Uint64Range(math.MaxUint64-8, math.MaxUint64))
@@ -42,7 +42,7 @@ func TestCostsAddUp(t *testing.T) {
 		cut := leasehold.Key(rapid.Uint64Range(1, math.MaxUint64).Draw(t, "cut"))
 		whole, parts := measure(spanOf(leasehold.All)), measure(span{0, cut - 1})+measure(span{cut, math.MaxUint64})
 		if math.Abs(whole-1) > 1e-9 || math.Abs(parts-1) > 1e-9 {
-			t.Errorf("all keys cost %v, and cut at %v %v", whole, cut, parts)
+			t.Errorf("all keys cost %v; split at %v, the sum is %v", whole, cut, parts)
 		}
 	})
 }

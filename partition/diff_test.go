@@ -38,7 +38,7 @@ func TestDiff(t *testing.T) {
 			1,
 		},
 		{
-			"to nobody",
+			"to no owner",
 			partition.Assignment{{0, "a"}},
 			nil,
 			[]partition.Reassigned{{leasehold.All, "a", ""}},
@@ -63,7 +63,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// Whatever Diff says, done to the one assignment, makes the other of it.
+// Applying Diff to the first assignment results in the second.
 func TestDiffIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ms := members("a", "b", "c")
@@ -75,7 +75,7 @@ func TestDiffIsComplete(t *testing.T) {
 				for _, r := range changes {
 					if r.Contains(k) {
 						if r.From != got {
-							t.Errorf("%v is said to come from %q, and is with %q", k, r.From, got)
+							t.Errorf("From of %v is %q, but its owner is %q", k, r.From, got)
 						}
 						got = r.To
 						break

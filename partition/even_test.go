@@ -43,7 +43,7 @@ func TestEvenSharesAreEqual(t *testing.T) {
 	})
 }
 
-func TestEvenKeepsToTheLimit(t *testing.T) {
+func TestEvenKeepsLimit(t *testing.T) {
 	in := partition.Input{Members: pool(3), Limits: partition.Limits{MaxRanges: 3}}
 	assign(t, partition.Even{}, in)
 	in.Limits.MaxRanges = 2

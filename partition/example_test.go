@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// One key costs its owner as much as all others together. The owner keeps it,
-// and the others take what is beside it.
+// One key costs as much as all others together. Its owner keeps it,
+// and the other members take the adjacent keys.
 func ExampleBalanced() {
 	in := partition.Input{
 		Members: []partition.Member{

@@ -28,7 +28,7 @@ func TestByName(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", name, diff)
 		}
 		if name != "" && got.Name() != name {
-			t.Errorf("%q calls itself %q", name, got.Name())
+			t.Errorf("the policy %q has the name %q", name, got.Name())
 		}
 	}
 	names := partition.Names()
@@ -37,7 +37,7 @@ func TestByName(t *testing.T) {
 	}
 	for _, name := range names {
 		if want[name] == nil {
-			t.Errorf("%q is a name that was not expected", name)
+			t.Errorf("unexpected name %q", name)
 		}
 	}
 }
@@ -48,16 +48,16 @@ func TestByNameErrors(t *testing.T) {
 		opts partition.Options
 		want string
 	}{
-		{"blanced", partition.Options{}, `find policy "blanced": there is no such policy; want one of adaptive, balanced, consistent, even, static`},
+		{"blanced", partition.Options{}, `find policy "blanced": the policy does not exist: want one of adaptive, balanced, consistent, even, static`},
 		{"", partition.Options{Ranges: -1}, `assign "balanced": -1 ranges per owner, want 1 to 4096, or 0 for 16`},
 		{"adaptive", partition.Options{VirtualNodes: -1}, `assign "adaptive": -1 virtual nodes, want 1 to 4096, or 0 for 64`},
 		{"consistent", partition.Options{VirtualNodes: -1}, `assign "consistent": -1 virtual nodes, want 1 to 4096, or 0 for 64`},
-		{"static", partition.Options{}, `new static policy: validate assignment: it is empty: the least is one slot from 0 on`},
+		{"static", partition.Options{}, `new static policy: validate assignment: the assignment is empty: want at least one slot, from 0 on`},
 	} {
 		p, err := partition.ByName(test.name, test.opts)
 		wantError(t, err, leasehold.ErrInvalid, test.want)
 		if p != nil {
-			t.Errorf("%q is a policy in spite of it", test.name)
+			t.Errorf("ByName(%q) returns a policy and an error", test.name)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestPointVectors(t *testing.T) {
 	}
 }
 
-// Crowded keys make the runs that the radix passes leave to comparison.
+// Keys with equal top bytes are sorted by comparison.
 func TestSortPoints(t *testing.T) {
 	key := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 3), rapid.Uint64Range(math.MaxUint64-3, math.MaxUint64),
 		rapid.Uint64Range(1<<radixShift-2, 1<<radixShift+2))
@@ -65,7 +65,7 @@ func TestCircle(t *testing.T) {
 	members := []Member{{Owner: "a"}, {Owner: "b"}, {Owner: "c"}}
 	for _, test := range []struct {
 		name   string
-		points []point // out of order, as peers may come
+		points []point // unsorted
 		want   Assignment
 	}{
 		{"no point", nil, Assignment{{0, ""}}},

@@ -7,69 +7,69 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Policy decides which owner should have which keys. Its methods are safe
+// A Policy assigns keys to owners. Its methods are safe
 // for concurrent use, and equal inputs give equal results.
 type Policy interface {
-	// Name is what configuration calls this policy, such as "consistent".
+	// Name is the policy's name in configurations, such as "consistent".
 	Name() string
 
-	// Assign returns the assignment that in asks for, or an error if there is
-	// none. It neither changes nor keeps in, and the caller may keep but not
+	// Assign returns the assignment for an input, or an error. It neither
+	// changes nor keeps in, and the caller may keep but not
 	// change the result.
 	Assign(in Input) (Assignment, error)
 }
 
-// Loadless is implemented by policies that do not look at loads. No loads are
-// gathered for them, and changed loads are no reason for a decision.
+// Loadless is implemented by policies that do not depend on loads. The manager collects no
+// loads for them, and does not call them when loads change.
 type Loadless interface {
 	Loadless() bool
 }
 
-// UsesLoads reports whether a policy looks at loads. One that does not say is
-// taken to.
+// UsesLoads reports whether a policy depends on loads. A policy that does not implement
+// [Loadless] does.
 func UsesLoads(p Policy) bool {
-	l, says := p.(Loadless)
-	return !says || !l.Loadless()
+	l, ok := p.(Loadless)
+	return !ok || !l.Loadless()
 }
 
-// Loadless reports that consistent hashing does not look at loads.
+// Loadless reports true: consistent hashing does not depend on loads.
 func (Consistent) Loadless() bool { return true }
 
-// Loadless reports that equal slices do not look at loads.
+// Loadless reports true: equal slices do not depend on loads.
 func (Even) Loadless() bool { return true }
 
-// Loadless reports that what was fixed beforehand does not depend on loads.
+// Loadless reports true: a fixed assignment does not depend on loads.
 func (Static) Loadless() bool { return true }
 
-// A Member is an owner that can be given keys.
+// A Member is an owner that can get keys.
 type Member struct {
 	Owner leasehold.OwnerID
 
-	// Weight is the member's share of the pool's capacity: an owner of weight
-	// 2 should carry twice the load of one of weight 1. 1 is usual.
+	// Weight is the member's capacity relative to other members: an owner of weight
+	// 2 should have twice the load of one of weight 1. The default of owners is 1.
 	// 0 < Weight <= MaxWeight.
 	Weight float64
 }
 
-// MaxWeight is the greatest weight of a member.
+// MaxWeight is the maximum weight of a member.
 const MaxWeight = 1000
 
-// DefaultMaxRanges is the limit on ranges where none is set: 16 times what
-// 1,000 owners with 64 virtual nodes each need.
+// DefaultMaxRanges is the default of [Limits].MaxRanges: 16 times the ranges of
+// 1,000 owners with 64 virtual nodes each.
 const DefaultMaxRanges = 1 << 20
 
-// Limits bound what a policy may ask for.
+// Limits limit an assignment.
 type Limits struct {
-	// MaxRanges is the greatest number of slots in an assignment. Every
-	// lookup holds all of them, and every one may become a lease. 0 means
+	// MaxRanges is the maximum number of slots in an assignment. Every
+	// lookup stores all slots, and each may become a lease. 0 means
 	// DefaultMaxRanges.
 	MaxRanges int
-	// MaxPerOwner is the greatest number of slots of one owner, whatever its
-	// weight: all its leases must fit into one message. 0 means no limit.
+	// MaxPerOwner is the maximum number of slots of one owner of any
+	// weight: all of its leases must fit into one message. 0 means no limit.
 	MaxPerOwner int
 }
 
-// perOwner lowers a number of slots of one owner to the limit.
+// perOwner returns n, limited to MaxPerOwner.
 func (l Limits) perOwner(n int) int {
 	if l.MaxPerOwner == 0 {
 		return n
@@ -79,31 +79,31 @@ func (l Limits) perOwner(n int) int {
 
 func (l Limits) maxRanges() int { return cmp.Or(l.MaxRanges, DefaultMaxRanges) }
 
-// An Input is all that a policy may base its decision on.
+// An Input is the complete input of a policy's decision.
 type Input struct {
-	// Members are the owners that can be given keys, sorted by Owner, each
-	// once.
+	// Members are the owners that can get keys, sorted by Owner and without
+	// duplicates.
 	Members []Member
 
-	// Current is the assignment in force. It is canonical, may name owners
-	// that are no longer members, may have more slots than Limits allow, and
-	// is nil if nothing has been assigned yet.
+	// Current is the current assignment. It is canonical, may contain owners
+	// that are not members, may have more slots than Limits allow, and
+	// is nil before the first assignment.
 	Current Assignment
 
-	// Loads is what the keys cost, as far as it is known.
+	// Loads are the measured loads of the keys.
 	Loads Loads
 
-	// Budget is the share of all keys, 0 to 1, that may change their owner for
-	// the sake of balance. What must find a new owner, because its own is no
-	// member any more, and what a member without keys needs to begin with, does
+	// Budget is the share of all keys, 0 to 1, that may move for
+	// balancing. Keys of an owner that is not a member, and the first
+	// keys of a member without keys, do
 	// not count.
 	Budget float64
 
 	Limits Limits
 }
 
-// ValidateInput reports what is wrong with in: members that are out of order
-// or twice there, a bad name or weight, a negative limit, a current assignment
+// ValidateInput returns an error if in is invalid: unsorted
+// or duplicate members, an invalid name or weight, a negative limit, a current assignment
 // that is not canonical, loads or a budget out of bounds. Every policy of this
 // package calls it first.
 func ValidateInput(in Input) error {
@@ -111,9 +111,9 @@ func ValidateInput(in Input) error {
 		return err
 	}
 	if in.Limits.MaxRanges < 0 || in.Limits.MaxPerOwner < 0 {
-		return invalidInput("limits", "max ranges is %d, and %d per owner: they must not be negative", in.Limits.MaxRanges, in.Limits.MaxPerOwner)
+		return invalidInput("limits", "max ranges is %d, max per owner %d: want 0 or more", in.Limits.MaxRanges, in.Limits.MaxPerOwner)
 	}
-	if !(in.Budget >= 0 && in.Budget <= 1) { // so written, NaN fails
+	if !(in.Budget >= 0 && in.Budget <= 1) { // also rejects NaN
 		return invalidInput("budget", "is %v, want 0 to 1: a share of all keys", in.Budget)
 	}
 	if err := in.Loads.Validate(); err != nil {
@@ -134,7 +134,7 @@ func validateMembers(members []Member) error {
 		if err := m.Owner.Validate(); err != nil {
 			return &leasehold.Error{Op: opInput, Kind: leasehold.ErrInvalid, Err: err}
 		}
-		if !(m.Weight > 0 && m.Weight <= MaxWeight) { // written so that NaN fails
+		if !(m.Weight > 0 && m.Weight <= MaxWeight) { // also rejects NaN
 			return invalidInput(name, "weight is %v, want more than 0 and at most %d", m.Weight, MaxWeight)
 		}
 		if i == 0 {
@@ -144,7 +144,7 @@ func validateMembers(members []Member) error {
 		case m.Owner == before:
 			return invalidInput(name, "the member is listed twice")
 		case m.Owner < before:
-			return invalidInput(name, "members are not sorted: it comes after %q", before)
+			return invalidInput(name, "members are not sorted: the previous one is %q", before)
 		}
 	}
 	return nil
@@ -156,7 +156,7 @@ func invalidInput(subject, format string, args ...any) error {
 	return leasehold.Errorf(opInput, leasehold.ErrInvalid, subject, format, args...)
 }
 
-// tooFewRanges is the error of a policy that cannot keep to the limit.
+// tooFewRanges returns the error for a MaxRanges that is less than the members need.
 func tooFewRanges(policy string, in Input, need int) error {
 	return leasehold.Errorf("assign", leasehold.ErrLimit, policy,
 		"%d members need %d ranges, and the limit is %d", len(in.Members), need, in.Limits.maxRanges())
@@ -165,11 +165,11 @@ func tooFewRanges(policy string, in Input, need int) error {
 // spaceSize is the number of keys in the key space, 2^64.
 const spaceSize = 1 << 64
 
-// DefaultName is the name of the policy where none is named.
+// DefaultName is the name of the default policy.
 const DefaultName = "balanced"
 
-// Options are the settings of all policies by name. A policy looks only at its
-// own, and 0 always means its default.
+// Options are the options of the policies of [ByName]. A policy uses only its
+// own options; 0 means the default.
 type Options struct {
 	VirtualNodes int     // of Adaptive and Consistent
 	Ranges       int     // of Balanced
@@ -184,8 +184,8 @@ func Names() []string {
 	}
 }
 
-// ByName returns the policy that configuration calls name; "" is DefaultName.
-// Options that the policy would refuse are refused here.
+// ByName returns the policy with a name; "" means DefaultName.
+// It returns an error if the options are invalid for the policy.
 func ByName(name string, o Options) (Policy, error) {
 	var p Policy
 	var err error
@@ -203,7 +203,7 @@ func ByName(name string, o Options) (Policy, error) {
 		p, err = NewStatic(o.Slots)
 	default:
 		err = leasehold.Errorf("find policy", leasehold.ErrInvalid, name,
-			"there is no such policy; want one of %s", strings.Join(Names(), ", "))
+			"the policy does not exist: want one of %s", strings.Join(Names(), ", "))
 	}
 	if err != nil {
 		return nil, err

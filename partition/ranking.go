@@ -2,9 +2,9 @@ package partition
 
 import "container/heap"
 
-// A ranking finds the one with the highest value among many, the lowest number
-// among equals. While it is in use values may fall, but not rise, so that a
-// stored value is never too low: top looks again at the first.
+// A ranking is a priority queue: it finds the ID with the highest value, the lowest ID
+// among equals. Values may decrease, but not increase, while it is in use, so that a
+// stored value is never too low: top updates the first entry.
 type ranking struct {
 	value   func(int32) float64
 	entries rankedHeap
@@ -28,7 +28,7 @@ func (h rankedHeap) Less(i, j int) bool {
 func (h *rankedHeap) Pop() any {
 	last := len(*h) - 1
 	*h = (*h)[:last]
-	return nil // no caller needs it
+	return nil // unused
 }
 
 func newRanking(value func(int32) float64, ids ...int32) *ranking {
@@ -40,7 +40,7 @@ func newRanking(value func(int32) float64, ids ...int32) *ranking {
 	return r
 }
 
-// top returns the one with the highest value; false if none is left.
+// top returns the ID with the highest value; false if none is left.
 func (r *ranking) top() (int32, bool) {
 	for len(r.entries) > 0 {
 		first := &r.entries[0]
@@ -54,8 +54,8 @@ func (r *ranking) top() (int32, bool) {
 	return 0, false
 }
 
-// drop removes the one on top.
+// drop removes the top ID.
 func (r *ranking) drop() { heap.Pop(&r.entries) }
 
-// push adds one that is not there.
+// push adds an ID that is not in the ranking.
 func (r *ranking) push(id int32) { heap.Push(&r.entries, ranked{r.value(id), id}) }

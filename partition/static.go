@@ -6,21 +6,21 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Static is an assignment that was fixed beforehand. The slots of owners that
-// are not members now are left to nobody until those owners come back.
+// Static is a fixed assignment. The slots of owners that
+// are not members have no owner until those owners join.
 type Static struct {
 	// Slots is the assignment while all of its owners are members.
 	Slots Assignment
 }
 
-// NewStatic returns the policy that wants slots, which must be sorted by
-// start, begin at 0, and have valid owner names or "" for nobody. Neighbours
+// NewStatic returns the policy with these slots, which must be sorted by
+// start, begin at 0, and have valid owner names or "" for no owner. Adjacent slots
 // of one owner are merged. It keeps no reference to slots.
 func NewStatic(slots []Slot) (Static, error) {
 	merged := make(Assignment, 0, len(slots))
 	for i, s := range slots {
 		if i > 0 && s.Start <= slots[i-1].Start {
-			return Static{}, badStatic(badSlot(i, "it starts at %v, not after slot %d, which starts at %v", s.Start, i-1, slots[i-1].Start))
+			return Static{}, badStatic(badSlot(i, "start %v is not after slot %d, which starts at %v", s.Start, i-1, slots[i-1].Start))
 		}
 		if s.Owner != "" {
 			if err := s.Owner.Validate(); err != nil {
@@ -65,20 +65,20 @@ func (s Static) Assign(in Input) (Assignment, error) {
 	return a, nil
 }
 
-// Partial reports that the slots of owners that are away are nobody's.
+// Partial reports true: the slots of owners that are not members have no owner.
 func (Static) Partial() bool { return true }
 
-// Even gives each member an equal slice of the key space, in the order of
-// their names, whatever their weights: the fixed hashing over a set of owners
-// that PRS 4.1 kept for its tests. An owner that joins or leaves moves most of
-// the keys, so it suits pools that do not change, and tests, whose readers can
-// tell at a glance who has which key.
+// Even assigns an equal slice of the key space to each member, in the order of
+// their names, independent of weights: the fixed hashing over a set of owners
+// that PRS 4.1 used in tests. An owner that joins or leaves moves most of
+// the keys, so it is for pools that do not change, and for tests, whose readers can
+// predict the owner of a key.
 type Even struct{}
 
 // Name returns "even".
 func (Even) Name() string { return "even" }
 
-// Assign gives member i of n the keys from i*2^64/n on, rounded down.
+// Assign assigns the keys from i*2^64/n on, rounded down, to member i of n.
 func (e Even) Assign(in Input) (Assignment, error) {
 	if err := ValidateInput(in); err != nil {
 		return nil, err

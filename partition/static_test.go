@@ -32,22 +32,22 @@ func TestNewStaticErrors(t *testing.T) {
 	}{
 		{
 			"empty", nil,
-			`new static policy: validate assignment: it is empty: the least is one slot from 0 on`,
+			`new static policy: validate assignment: the assignment is empty: want at least one slot, from 0 on`,
 		},
 		{
 			"gap at the front",
 			[]partition.Slot{{7, "a"}},
-			`new static policy: validate assignment "slot 0": it starts at 0000000000000007, and the first slot starts at 0`,
+			`new static policy: validate assignment "slot 0": the first slot starts at 0000000000000007, want 0`,
 		},
 		{
 			"out of order",
 			[]partition.Slot{{0, "a"}, {9, "b"}, {7, "a"}},
-			`new static policy: validate assignment "slot 2": it starts at 0000000000000007, not after slot 1, which starts at 0000000000000009`,
+			`new static policy: validate assignment "slot 2": start 0000000000000007 is not after slot 1, which starts at 0000000000000009`,
 		},
 		{
 			"out of order where slots merge",
 			[]partition.Slot{{0, "a"}, {9, "a"}, {7, "b"}},
-			`new static policy: validate assignment "slot 2": it starts at 0000000000000007, not after slot 1, which starts at 0000000000000009`,
+			`new static policy: validate assignment "slot 2": start 0000000000000007 is not after slot 1, which starts at 0000000000000009`,
 		},
 		{
 			"bad name",
@@ -72,7 +72,7 @@ func TestStaticAssign(t *testing.T) {
 		{"strangers get nothing", members("a", "b", "c"), quarters},
 		{"b is away", members("a"), partition.Assignment{{0, "a"}, {quarter, ""}, {half, "a"}, {threeQuarter, ""}}},
 		{"a is away", members("b"), partition.Assignment{{0, ""}, {quarter, "b"}, {half, ""}}},
-		{"nobody there", nil, partition.Assignment{{0, ""}}},
+		{"no members", nil, partition.Assignment{{0, ""}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fixed := slices.Clone(quarters)
@@ -90,7 +90,7 @@ func TestStaticAssign(t *testing.T) {
 func TestStaticAssignErrors(t *testing.T) {
 	_, err := partition.Static{}.Assign(partition.Input{})
 	wantError(t, err, leasehold.ErrInvalid,
-		`assign "static": validate assignment: it is empty: the least is one slot from 0 on`)
+		`assign "static": validate assignment: the assignment is empty: want at least one slot, from 0 on`)
 
 	in := partition.Input{Members: members("a", "b"), Limits: partition.Limits{MaxRanges: 3}}
 	_, err = partition.Static{Slots: quarters}.Assign(in)

@@ -46,43 +46,43 @@ func TestValidate(t *testing.T) {
 		{"narrowest slots", partition.Assignment{{0, "a"}, {1, "b"}, {lastKey, "a"}}, 0, ""},
 		{
 			"nil", nil, leasehold.ErrInvalid,
-			`validate assignment: it is empty: the least is one slot from 0 on`,
+			`validate assignment: the assignment is empty: want at least one slot, from 0 on`,
 		},
 		{
 			"empty",
 			partition.Assignment{},
 			leasehold.ErrInvalid,
-			`validate assignment: it is empty: the least is one slot from 0 on`,
+			`validate assignment: the assignment is empty: want at least one slot, from 0 on`,
 		},
 		{
 			"gap at the front",
 			partition.Assignment{{1, "a"}},
 			leasehold.ErrInvalid,
-			`validate assignment "slot 0": it starts at 0000000000000001, and the first slot starts at 0`,
+			`validate assignment "slot 0": the first slot starts at 0000000000000001, want 0`,
 		},
 		{
 			"same start",
 			partition.Assignment{{0, "a"}, {5, "b"}, {5, "a"}},
 			leasehold.ErrInvalid,
-			`validate assignment "slot 2": it starts at 0000000000000005, not after slot 1, which starts at 0000000000000005`,
+			`validate assignment "slot 2": start 0000000000000005 is not after slot 1, which starts at 0000000000000005`,
 		},
 		{
 			"falling start",
 			partition.Assignment{{0, "a"}, {5, "b"}, {4, "a"}},
 			leasehold.ErrInvalid,
-			`validate assignment "slot 2": it starts at 0000000000000004, not after slot 1, which starts at 0000000000000005`,
+			`validate assignment "slot 2": start 0000000000000004 is not after slot 1, which starts at 0000000000000005`,
 		},
 		{
 			"equal neighbours",
 			partition.Assignment{{0, "a"}, {5, "b"}, {9, "b"}},
 			leasehold.ErrInvalid,
-			`validate assignment "slot 2": owner "b" has slot 1 too: neighbours must be merged`,
+			`validate assignment "slot 2": owner "b" also has slot 1: adjacent slots of one owner must be merged`,
 		},
 		{
-			"nobody twice",
+			"no owner twice",
 			partition.Assignment{{0, ""}, {5, ""}},
 			leasehold.ErrInvalid,
-			`validate assignment "slot 1": owner "" has slot 0 too: neighbours must be merged`,
+			`validate assignment "slot 1": owner "" also has slot 0: adjacent slots of one owner must be merged`,
 		},
 		{
 			"stranger",
@@ -138,7 +138,7 @@ func TestValidateInput(t *testing.T) {
 		{
 			"unsorted",
 			partition.Input{Members: members("a", "c", "b")},
-			`validate partition input "b": members are not sorted: it comes after "c"`,
+			`validate partition input "b": members are not sorted: the previous one is "c"`,
 		},
 		{
 			"twice",
@@ -158,17 +158,17 @@ func TestValidateInput(t *testing.T) {
 		{
 			"negative limit",
 			partition.Input{Limits: partition.Limits{MaxRanges: -1}},
-			`validate partition input "limits": max ranges is -1, and 0 per owner: they must not be negative`,
+			`validate partition input "limits": max ranges is -1, max per owner 0: want 0 or more`,
 		},
 		{
 			"empty current",
 			partition.Input{Current: partition.Assignment{}},
-			`validate partition input "current assignment": validate assignment: it is empty: the least is one slot from 0 on`,
+			`validate partition input "current assignment": validate assignment: the assignment is empty: want at least one slot, from 0 on`,
 		},
 		{
 			"current not canonical",
 			partition.Input{Current: partition.Assignment{{0, "a"}, {1, "a"}}},
-			`validate partition input "current assignment": validate assignment "slot 1": owner "a" has slot 0 too: neighbours must be merged`,
+			`validate partition input "current assignment": validate assignment "slot 1": owner "a" also has slot 0: adjacent slots of one owner must be merged`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestValidateInput(t *testing.T) {
 	}
 }
 
-// allPolicies returns one of each, none of which fails on a small input.
+// allPolicies returns one of each policy, valid for a small input.
 func allPolicies() []partition.Policy {
 	return []partition.Policy{
 		partition.Adaptive{}, partition.Balanced{}, partition.Consistent{}, partition.Even{}, partition.Static{Slots: quarters},

@@ -10,16 +10,16 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A workload is how often keys are asked for, in truth: some keys by
-// themselves, sorted, and all others evenly. The shares add up to 1.
+// A workload is the true distribution of requests: some keys
+// individually, sorted, and all others uniformly. The sum of the shares is 1.
 type workload struct {
 	keys []partition.HotKey
 	rest float64
 }
 
-// zipf returns the workload in which the key of rank r of n is asked for
-// r^-alpha times as often as the first. The top million keys are at places
-// that hashing gives them; the others are so many that they are even.
+// zipf returns the workload in which the key of rank r of n gets
+// r^-alpha times the requests of the first. The top million keys are at places
+// that hashing determines; the others are so many that they are uniform.
 func zipf(alpha, n float64) workload {
 	const top = 1_000_000
 	random := rand.New(rand.NewPCG(7, 7))
@@ -39,7 +39,7 @@ func zipf(alpha, n float64) workload {
 	return w
 }
 
-// with returns w with a key that has the given share of everything.
+// with returns w with a key that has the given share of all requests.
 func (w workload) with(k leasehold.Key, share float64) workload {
 	keys := []partition.HotKey{{Key: k, Rate: share}}
 	for _, h := range w.keys {
@@ -65,7 +65,7 @@ func (w workload) loads(a partition.Assignment) map[leasehold.OwnerID]float64 {
 	return loads
 }
 
-// maxOverMean is the highest load for its weight, over the mean.
+// maxOverMean returns the highest load per weight, relative to the mean.
 func (w workload) maxOverMean(members []partition.Member, a partition.Assignment) float64 {
 	loads, weights, highest := w.loads(a), 0.0, 0.0
 	for _, m := range members {
@@ -75,13 +75,13 @@ func (w workload) maxOverMean(members []partition.Member, a partition.Assignment
 	return highest * weights
 }
 
-// A survey is what owners would report without chance: the cells of what they
-// have, and their hottest keys.
+// A survey is the exact load report of all owners: the cells of their
+// ranges, and their hottest keys.
 type survey struct {
 	loads partition.Loads
 }
 
-// survey cuts every range of a into n cells. An owner names its 64 hottest keys
+// survey splits every range of a into n cells. An owner reports its 64 hottest keys
 // that are at least 1 % of its load.
 func (w workload) survey(a partition.Assignment, n int) survey {
 	var out survey
@@ -126,7 +126,7 @@ func split(r leasehold.Range, n int) []leasehold.Range {
 	return out
 }
 
-// measured is what a survey finds in a period with so many requests.
+// measured returns the survey of a period with a number of requests.
 func (s survey) measured(random *rand.Rand, requests float64) partition.Loads {
 	count := func(share float64) float64 {
 		mean := share * requests

@@ -328,7 +328,7 @@ var operation = []Case{
 		Number: 44, What: "a callback hangs or panics", Tries: "I1",
 		Must: "the lease ends in time, and the log names the function",
 		Proofs: by(simulated("upcalls"), tests("owner", "TestHangingCallback", "TestCloseWithHangingCallback", "TestCloseWithHangingExport", "TestFailedMovesLoseNothing", "TestFailedInstallIsLoss"),
-			tests("internal/core/machine/owner", "TestInstallFails", "TestInstallingLeaseEnds"), tests("leasemap", "TestPanic")),
+			tests("internal/core/machine/owner", "TestInstallFails", "TestInstallingLeaseEnds"), tests("leasemap", "TestPanicKeepsValue")),
 	},
 	{
 		Number: 45, What: "processes are upgraded or downgraded one by one", Tries: "I1 I5",
@@ -360,7 +360,7 @@ var outages = []Case{
 		Open: "managers without a store lose their tables with the leader's term, and suspended leases end with it",
 		Proofs: by(simulated("outage", "owner: suspended", "owner: resumed"), chaos("managers-kill", "managers-pause"),
 			tests("manager", "TestManagerOutage"), tests("lab/tests/e2e", "TestOutageLosesNothing", "TestPresenceSurvivesItsManagers"),
-			tests("cmd/leasehold", "TestDemoOutage"), tests("leasemap", "TestOutageKeepsValues", "TestOutageInTheMiddleOfMoves"),
+			tests("cmd/leasehold", "TestDemoOutage"), tests("leasemap", "TestOutageKeepsValues", "TestOutageDuringMoves"),
 			tests("owner", "TestOutageSuspends"), tests("lab/sim", "TestOutagesLoseNothing"),
 			tests("lab/sim/explore", "TestSuspendedLeasesAreExplored")),
 	},
