@@ -152,7 +152,7 @@ func TestFaults(t *testing.T) {
 			})
 		})
 	}
-	t.Logf("%d histories: %d additions were acknowledged, of %d nobody knows, %d were not made; %d times a counter was lost", seeds, acked, unknown, asFailure, losses)
+	t.Logf("%d histories: %d acknowledged additions, %d indeterminate, %d not executed; %d losses of counters", seeds, acked, unknown, asFailure, losses)
 	if acked < 100*seeds || unknown == 0 || losses == 0 {
 		t.Error("too few additions")
 	}
@@ -287,6 +287,6 @@ func roll(t *testing.T, c *leaseholdtest.Cluster, serve func(*testing.T, *leaseh
 	if l.acked < 1000 {
 		t.Errorf("only %d additions", l.acked)
 	}
-	t.Logf("%d additions were acknowledged, of %d nobody knows; %d times a counter was lost", l.acked, l.unknown, l.losses)
+	t.Logf("%d acknowledged additions, %d indeterminate; %d losses of counters", l.acked, l.unknown, l.losses)
 	return l
 }
