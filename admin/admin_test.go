@@ -113,7 +113,7 @@ func TestChangeIsSentOnce(t *testing.T) {
 		name     string
 		failures []error
 		first    []string
-		says     string
+		want     string
 	}{
 		{"no answer", []error{status.Error(codes.Unavailable, "the leader did not answer")}, []string{"status", "create"}, "The change may have been made"},
 		{"refused", []error{status.Error(codes.InvalidArgument, "no")}, []string{"status", "create"}, "no"},
@@ -130,7 +130,7 @@ func TestChangeIsSentOnce(t *testing.T) {
 			}}
 			first, second := start(t, first), start(t, &fake{})
 			_, err := dial(t, first.addr, second.addr).CreateNamespace(t.Context(), admin.Namespace{Name: "x"})
-			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v", err)
 			}
 			if unknown := test.name == "no answer"; errors.Is(err, leasehold.ErrIndeterminate) != unknown || errors.Is(err, leasehold.ErrUnavailable) {

@@ -64,7 +64,7 @@ func TestErrors(t *testing.T) {
 		script  script
 		kind    leasehold.Kind
 		unknown bool
-		says    string
+		want    string
 	}{
 		"no connection":         {script{begin: lost}, leasehold.ErrUnavailable, false, "nothing was written"},
 		"lost before the check": {script{query: lost}, leasehold.ErrUnavailable, false, "nothing was written"},
@@ -86,7 +86,7 @@ func TestErrors(t *testing.T) {
 			db := sql.OpenDB(&c.script)
 			defer db.Close() //nolint:errcheck // never fails
 			err := fence.SQL{}.Do(t.Context(), db, "alice", 7, func(*sql.Tx) error { return nil })
-			fencetest.WantKind(t, err, c.kind, c.says)
+			fencetest.WantKind(t, err, c.kind, c.want)
 			if errors.Is(err, leasehold.ErrIndeterminate) != c.unknown {
 				t.Errorf("error %v: unknown %t, want %t", err, !c.unknown, c.unknown)
 			}

@@ -153,9 +153,9 @@ func testLimits(t *testing.T, w world) {
 }
 
 // wantRejected checks the kind of an error that means that nothing was written.
-func wantRejected(t *testing.T, err error, kind leasehold.Kind, says string) {
+func wantRejected(t *testing.T, err error, kind leasehold.Kind, want string) {
 	t.Helper()
-	fencetest.WantKind(t, err, kind, "nothing was written", says)
+	fencetest.WantKind(t, err, kind, "nothing was written", want)
 	fencetest.WantUnwritten(t, err)
 }
 

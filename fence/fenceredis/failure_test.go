@@ -142,7 +142,7 @@ func testConnectionLost(t *testing.T, w world) {
 	if !errors.Is(err, leasehold.ErrIndeterminate) || !errors.Is(err, io.EOF) {
 		t.Errorf("error %v, want io.EOF and ErrIndeterminate", err)
 	}
-	await(t, "the write that nobody has heard of", func() bool { return len(direct.Lines(t, "alice")) > 1 })
+	await(t, "the write without a response", func() bool { return len(direct.Lines(t, "alice")) > 1 })
 	if got := strings.Join(direct.Lines(t, "alice"), " "); got != "a b" || dials != 1 {
 		t.Errorf("lines %q over %d connections, want it sent once", got, dials)
 	}
