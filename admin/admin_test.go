@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// A fake is the service of a manager that answers as a test wants it to. It records the calls.
+// A fake is the service of a manager with scripted responses. It records the calls.
 type fake struct {
 	leaseholdv1.UnimplementedAdminServiceServer
 	addr string
@@ -106,14 +106,14 @@ func dial(t *testing.T, managers ...string) *admin.Client {
 	return c
 }
 
-// TestChangeIsSentOnce: a manager that does not answer may have made the change, so no other manager
-// gets it. Without a leader it was not made, and is sent again.
+// A manager that does not respond may have made the change, so no other manager gets it. Without a leader
+// it was not made, and is retried.
 func TestChangeIsSentOnce(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		failures []error
 		first    []string
-		says     string
+		want     string
 	}{
 		{"no answer", []error{status.Error(codes.Unavailable, "the leader did not answer")}, []string{"status", "create"}, "The change may have been made"},
 		{"refused", []error{status.Error(codes.InvalidArgument, "no")}, []string{"status", "create"}, "no"},
@@ -130,23 +130,23 @@ func TestChangeIsSentOnce(t *testing.T) {
 			}}
 			first, second := start(t, first), start(t, &fake{})
 			_, err := dial(t, first.addr, second.addr).CreateNamespace(t.Context(), admin.Namespace{Name: "x"})
-			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v", err)
 			}
 			if unknown := test.name == "no answer"; errors.Is(err, leasehold.ErrIndeterminate) != unknown || errors.Is(err, leasehold.ErrUnavailable) {
 				t.Errorf("error %v: indeterminate, want %t", err, unknown)
 			}
 			if got := first.called(); !slices.Equal(got, test.first) {
-				t.Errorf("the first manager was asked for %q, want %q", got, test.first)
+				t.Errorf("the first manager got %q, want %q", got, test.first)
 			}
 			if got := second.called(); len(got) != 0 {
-				t.Errorf("the second manager was asked for %q", got)
+				t.Errorf("the second manager got %q", got)
 			}
 		})
 	}
 }
 
-// TestRequestGoesToTheNextManager, if the first cannot answer; the one that answered is asked first from then on.
+// If the first manager cannot respond, the next one gets the request, and is tried first from then on.
 func TestRequestGoesToTheNextManager(t *testing.T) {
 	for name, failure := range map[string]error{
 		"no leader": wire.FromError(leasehold.Errorf("", leasehold.ErrNotLeader, "", "no leader")),
@@ -163,7 +163,7 @@ func TestRequestGoesToTheNextManager(t *testing.T) {
 				}
 			}
 			if got := len(first.called()); got != 1 {
-				t.Errorf("the first manager was asked %d times, want once", got)
+				t.Errorf("the first manager got %d requests, want 1", got)
 			}
 		})
 	}
@@ -200,8 +200,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestWaitGoesOnWithoutALeader: a new leader takes seconds.
-func TestWaitGoesOnWithoutALeader(t *testing.T) {
+// A wait continues during an election.
+func TestWaitContinuesWithoutALeader(t *testing.T) {
 	answers := 0
 	f := start(t, &fake{owners: func() (*leaseholdv1.ListOwnersResponse, error) {
 		answers++
@@ -224,8 +224,8 @@ func TestWaitGoesOnWithoutALeader(t *testing.T) {
 	}
 }
 
-// TestWatchSurvivesAManager: the next one is followed, and a gap is reported in between.
-func TestWatchSurvivesAManager(t *testing.T) {
+// When a manager fails, Watch reports a gap and follows the next one.
+func TestWatchFollowsTheNextManager(t *testing.T) {
 	event := func(term uint64) *leaseholdv1.WatchResponse {
 		return &leaseholdv1.WatchResponse{Event: &leaseholdv1.WatchResponse_Leader{Leader: &leaseholdv1.NotLeader{Term: term}}}
 	}
@@ -264,7 +264,7 @@ func TestManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close(context.Background()) //nolint:errcheck // the test is over
+	defer m.Close(context.Background()) //nolint:errcheck // the test has ended
 	c := dial(t, l.Addr().String())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -280,6 +280,11 @@ func TestManager(t *testing.T) {
 	if err != nil || updated.MaxOwners != 7 || updated.Lease != created.Lease {
 		t.Errorf("updated %+v: %v", updated, err)
 	}
+	// Backup waits until the table is loaded.
+	saved, err := c.Backup(ctx)
+	if err != nil || len(saved.Namespaces) != 1 {
+		t.Errorf("backup %+v: %v", saved, err)
+	}
 	owners, err := c.Owners(ctx, "presence")
 	if err != nil || len(owners.Owners) != 0 {
 		t.Errorf("owners %+v: %v", owners, err)
@@ -287,10 +292,6 @@ func TestManager(t *testing.T) {
 	found, err := c.Find(ctx, "presence", leasehold.KeyOf("alice"))
 	if err != nil || found.Owner != "" || found.Keys() != leasehold.All {
 		t.Errorf("found %+v: %v", found, err)
-	}
-	saved, err := c.Backup(ctx)
-	if err != nil || len(saved.Namespaces) != 1 {
-		t.Errorf("backup %+v: %v", saved, err)
 	}
 	if err := c.DeleteNamespace(ctx, "presence"); err != nil {
 		t.Error(err)

@@ -22,8 +22,8 @@ import (
 // backupFormat is the version of the JSON form of a Backup.
 const backupFormat = 1
 
-// A Backup is what a new group of managers needs to replace one that has lost all of its disks. Leases
-// are not in it: they last for seconds.
+// A Backup has the data with which a new group of managers replaces one that has lost all of its
+// disks. It does not contain leases, which expire within seconds.
 type Backup struct {
 	Format     int              `json:"leaseholdBackup"`
 	Taken      time.Time        `json:"taken"`
@@ -33,17 +33,17 @@ type Backup struct {
 
 // A SavedNamespace is a namespace in a Backup.
 type SavedNamespace struct {
-	Newest *leasehold.Generation `json:"newestGeneration,string"` // that was granted
+	Newest *leasehold.Generation `json:"newestGeneration,string"` // granted
 	Config json.RawMessage       `json:"config"`                  // a leasehold.v1.NamespaceConfig in the JSON form of protobuf
 }
 
 const (
 	unreadPause  = 100 * time.Millisecond // between two requests while a table is not loaded
-	unreadAnswer = time.Second            // for the answer of the last one
+	unreadAnswer = time.Second            // for the response of the last one
 )
 
-// Backup returns the configuration and the newest generation of every namespace. If the managers have
-// not loaded a table yet, it waits until they have, within the timeout.
+// Backup returns the configuration and the newest generation of every namespace. It waits, within the
+// timeout, until the managers have loaded all tables.
 func (c *Client) Backup(ctx context.Context) (Backup, error) {
 	var saved Backup
 	err := c.Do(ctx, func(ctx context.Context, s service) (err error) {
@@ -55,8 +55,8 @@ func (c *Client) Backup(ctx context.Context) (Backup, error) {
 			}
 			deadline, set := ctx.Deadline()
 			if set && time.Until(deadline) < unreadAnswer || !pause(ctx, unreadPause) {
-				why := cmp.Or(unread.GetProblem(), "they have not loaded its table yet")
-				return leasehold.Errorf("backup", leasehold.ErrUnavailable, unread.GetName(), "the managers do not know its newest generation: %s; try again, with a longer timeout if that takes its time", why)
+				why := cmp.Or(unread.GetProblem(), "the managers have not loaded its table")
+				return leasehold.Errorf("backup", leasehold.ErrUnavailable, unread.GetName(), "its newest generation is not available: %s; try again, if necessary with a longer timeout", why)
 			}
 		}
 	})
@@ -69,7 +69,7 @@ func backup(ctx context.Context, s service) (saved Backup, unread *leaseholdv1.N
 	if err != nil {
 		return saved, nil, err
 	}
-	// The status is later than the configurations, so it has all generations that were granted by then.
+	// The status is read after the configurations, so that it has all generations of these namespaces.
 	status, err := s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
 	if err != nil {
 		return saved, nil, err
@@ -97,18 +97,18 @@ func backup(ctx context.Context, s service) (saved Backup, unread *leaseholdv1.N
 	return saved, nil, nil
 }
 
-// ParseBackup reads the JSON form of a backup, and checks it.
+// ParseBackup parses and validates the JSON form of a backup.
 func ParseBackup(text []byte) (Backup, error) {
 	var saved Backup
 	d := json.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(&saved); err != nil {
-		return Backup{}, fmt.Errorf("this is no backup: %w", err)
+		return Backup{}, fmt.Errorf("not a backup: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Backup{}, errors.New("this is no backup: something follows it")
+		return Backup{}, errors.New("not a backup: there is text after the JSON object")
 	}
 	if saved.Format != backupFormat {
-		return Backup{}, fmt.Errorf("this is no backup, or one of another version: leaseholdBackup is %d, want %d", saved.Format, backupFormat)
+		return Backup{}, fmt.Errorf("not a backup of this version: leaseholdBackup is %d, want %d", saved.Format, backupFormat)
 	}
 	_, err := saved.configs()
 	return saved, err
@@ -120,11 +120,11 @@ func (b Backup) configs() ([]*leaseholdv1.NamespaceConfig, error) {
 	for _, s := range b.Namespaces {
 		n := &leaseholdv1.NamespaceConfig{}
 		if err := protojson.Unmarshal(s.Config, n); err != nil {
-			return nil, fmt.Errorf("a namespace of the backup cannot be read: %w", err)
+			return nil, fmt.Errorf("invalid namespace in the backup: %w", err)
 		}
 		switch {
 		case s.Newest == nil:
-			return nil, fmt.Errorf("the newest generation is missing of namespace %q of the backup", n.GetName())
+			return nil, fmt.Errorf("namespace %q of the backup has no newest generation", n.GetName())
 		case seen[n.GetName()]:
 			return nil, fmt.Errorf("the backup has namespace %s twice", n.GetName())
 		}
@@ -144,10 +144,10 @@ type Restored struct {
 	There    []string `json:"thereAlready"`
 }
 
-// Restore creates the namespaces of a backup in a new group. No manager of the lost group may run. Generations
-// begin above all that the lost group can have granted. If wait is not nil, it is called before the first namespace
-// is created, with the time after which no lease of the lost group can be valid; it returns when
-// that has passed. If one of the namespaces exists with another configuration, nothing is created.
+// Restore creates the namespaces of a backup in a new group. No manager of the lost group may run. New
+// generations are higher than all that the lost group can have granted. If wait is not nil, it is called
+// before the first namespace is created, with the time after which no lease of the lost group can be valid,
+// and returns after that time. If one of the namespaces exists with another configuration, none is created.
 // A restore may be repeated.
 func (c *Client) Restore(ctx context.Context, b Backup, wait func(context.Context, time.Duration) error) (Restored, error) {
 	result := Restored{Restored: []string{}, There: []string{}}
@@ -176,14 +176,14 @@ func (c *Client) Restore(ctx context.Context, b Backup, wait func(context.Contex
 			return err
 		})
 		if err != nil {
-			return result, fmt.Errorf("restored %d of %d namespaces, and it can be tried again: %w", len(result.Restored), len(missing), err)
+			return result, fmt.Errorf("restored %d of %d namespaces; the restore can be repeated: %w", len(result.Restored), len(missing), err)
 		}
 		result.Restored = append(result.Restored, n.GetName())
 	}
 	return result, nil
 }
 
-// missingNamespaces returns which namespaces do not exist, and the names of those that do.
+// missingNamespaces returns the namespaces that do not exist, and the names of those that do.
 func (c *Client) missingNamespaces(ctx context.Context, wanted []*leaseholdv1.NamespaceConfig) (missing []*leaseholdv1.NamespaceConfig, there []string, err error) {
 	err = c.Do(ctx, func(ctx context.Context, s service) error {
 		all, err := s.ListNamespaces(ctx, &leaseholdv1.ListNamespacesRequest{Version: wire.Version})
@@ -200,7 +200,7 @@ func (c *Client) missingNamespaces(ctx context.Context, wanted []*leaseholdv1.Na
 			case is == nil:
 				missing = append(missing, n)
 			case !restoredFrom(is, n):
-				return leasehold.Errorf("restore", leasehold.ErrExists, n.GetName(), "there is one already, and not as the backup would make it; a backup is for a group that does not have its namespaces")
+				return leasehold.Errorf("restore", leasehold.ErrExists, n.GetName(), "the namespace exists and differs from the backup: restore into a group without these namespaces")
 			default:
 				there = append(there, n.GetName())
 			}
@@ -210,15 +210,15 @@ func (c *Client) missingNamespaces(ctx context.Context, wanted []*leaseholdv1.Na
 	return missing, there, err
 }
 
-// restoredFrom reports whether a namespace is as a restore makes it. Its generations begin later, depending on
-// the time of the restore.
+// restoredFrom reports whether a namespace is the result of a restore. Only its first generation differs,
+// because it depends on the time of the restore.
 func restoredFrom(is, saved *leaseholdv1.NamespaceConfig) bool {
 	restored := proto.CloneOf(saved)
 	restored.AfterGeneration = is.GetAfterGeneration()
 	return is.GetAfterGeneration() >= saved.GetAfterGeneration() && proto.Equal(is, restored)
 }
 
-// longestLease is how long leases of these namespaces can be valid, on any clock.
+// longestLease returns the longest time that leases of these namespaces can be valid, on any clock.
 func longestLease(all []*leaseholdv1.NamespaceConfig) (longest time.Duration, err error) {
 	for _, n := range all {
 		stored, err := wire.ToNamespace(n)

@@ -1,18 +1,17 @@
-// Package admin is a client for operators and their programs. It asks the managers of a group for
-// their status, namespaces, owners, ranges and events, and gives orders: create a namespace, drain
-// an owner, move a range.
+// Package admin is a client for operators and their programs. It reads the status, namespaces,
+// owners, ranges and events of a group of managers, and sends orders: create a namespace, drain an owner,
+// move a range.
 //
 //	c, err := admin.New(admin.Config{Managers: []string{"m1:7400", "m2:7400", "m3:7400"}})
 //	if err != nil { ... }
 //	defer c.Close()
 //	owners, err := c.Owners(ctx, "presence")
 //
-// Any manager answers; it forwards to the leader what only the leader can do. A request goes to
-// the managers in turn until one answers, within Config.Timeout or the deadline of the context.
-// Requests that change a namespace or a group are sent once; orders that move ranges do no harm twice,
-// and are sent to one manager after the other. If no answer arrives, the error is
-// leasehold.ErrIndeterminate: the change may have been made. If no manager could be reached, it is an
-// UnreachableError, and nothing was changed.
+// Any manager accepts requests, and forwards those that need the leader. A request is sent to the managers
+// in turn until one responds, within Config.Timeout or the deadline of the context. Requests that change a
+// namespace or a group are sent once; orders that move ranges are idempotent, and are sent to one manager
+// after the other. Without a response, the error is leasehold.ErrIndeterminate: the change may have been
+// made. If no manager is reachable, the error is an UnreachableError, and nothing was changed.
 //
 // The types of this package are the one JSON form of what managers report: the command
 // "leasehold ... --json" and the dashboard encode them as they are. Numbers that are names rather
@@ -20,8 +19,8 @@
 // keep only 53 bits of a number. The limit of a range is "end" at the end of the key space. Times are
 // RFC 3339, durations are in seconds. Later versions may add fields; they do not rename or remove any.
 //
-// A Client may be used by several goroutines at once. Each call costs one round trip to a manager,
-// and one more from there to the leader, unless its comment says otherwise.
+// A Client is safe for concurrent use. Each call costs one round trip to a manager, and one more from there
+// to the leader, unless its comment has another cost.
 package admin
 
 import (
@@ -59,15 +58,15 @@ const (
 	maxReconnectDelay = 500 * time.Millisecond
 )
 
-// Config says where the managers are and how to connect to them.
+// Config configures a Client.
 type Config struct {
 	// Managers are addresses, host:port, of 1 to MaxManagers managers of one group.
 	Managers []string
-	// Timeout bounds each request. The managers share it: one that accepts connections and does
-	// not answer uses only its part. Default DefaultTimeout.
+	// Timeout bounds each request. It is divided among the managers: one that accepts connections
+	// but does not respond uses only its share. Default DefaultTimeout.
 	Timeout time.Duration
-	// Credentials are those of the connections, for example secure.Keeper.Client(). Without them
-	// connections are in plain text, and only to this computer.
+	// Credentials are for the connections, for example secure.Keeper.Client(). Without them
+	// connections are plaintext, and permitted only to the loopback interface.
 	Credentials credentials.TransportCredentials
 	// Token, if not nil, is sent with each request, for example access.Bearer(token).
 	Token credentials.PerRPCCredentials
@@ -98,7 +97,7 @@ type Client struct {
 	managers []*endpoint
 
 	mu     sync.Mutex
-	latest int // index of the manager that answered last; it is asked first
+	latest int // index of the manager that responded last; it is tried first
 }
 
 // New returns a client. It does not connect yet.
@@ -132,8 +131,8 @@ func (c *Client) Close() error {
 // Timeout returns the timeout of a request.
 func (c *Client) Timeout() time.Duration { return c.timeout }
 
-// Do calls f with the raw service of one manager after the other, until f returns nil or an error
-// that no other manager would avoid. It is for requests that this package has no method for.
+// Do calls f with the raw service of one manager after the other, until f returns nil or an error that
+// is not Retriable. It is for requests without a method in this package.
 // f may run several times, so it must only read.
 func (c *Client) Do(ctx context.Context, f func(context.Context, leaseholdv1.AdminServiceClient) error) error {
 	end := time.Now().Add(c.timeout)
@@ -170,7 +169,7 @@ func read[T any](ctx context.Context, c *Client, f func(context.Context, service
 	return result, err
 }
 
-// order returns the indexes of the managers, the one that answered last first.
+// order returns the indexes of the managers, beginning with the one that responded last.
 func (c *Client) order() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +186,7 @@ func (c *Client) answered(index int) {
 	c.latest = index
 }
 
-// An UnreachableError says that no manager answered. Its kind is leasehold.ErrUnavailable.
+// An UnreachableError means that no manager responded. Its kind is leasehold.ErrUnavailable.
 type UnreachableError struct {
 	Reasons []string // for each manager: its address and the cause
 }
@@ -199,20 +198,19 @@ func (e *UnreachableError) Error() string {
 // Unwrap makes errors.Is(err, leasehold.ErrUnavailable) true.
 func (e *UnreachableError) Unwrap() error { return leasehold.ErrUnavailable }
 
-// Retriable reports whether another manager, or the same one later, may answer a request that
-// failed with err: a manager was out of reach, or there was no leader.
+// Retriable reports whether a failed request may succeed at another manager, or later: a manager was
+// unreachable, or there was no leader.
 func Retriable(err error) bool {
 	return errors.Is(err, leasehold.ErrUnavailable) || errors.Is(err, leasehold.ErrNotLeader)
 }
 
-// final is an error for which no other manager is tried, whatever its kind.
+// final is an error after which no other manager is tried.
 type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// change sends a request that changes something, once. A status request first finds a manager
-// that answers. A change for which there was no leader was not made, and is sent again until
-// there is one or the time is up.
+// change sends a request that changes something once. A status request first finds a responding manager. A
+// change that failed for lack of a leader was not made, and is retried until the deadline.
 func (c *Client) change(ctx context.Context, f func(context.Context, service) error) error {
 	return c.Do(ctx, func(ctx context.Context, s service) error {
 		if _, err := s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
@@ -228,14 +226,14 @@ func (c *Client) change(ctx context.Context, f func(context.Context, service) er
 			case leasehold.KindOf(err) == leasehold.ErrNotLeader && pause(ctx, leaderlessPause):
 				continue
 			case leasehold.KindOf(err) == leasehold.ErrUnavailable:
-				err = leasehold.Errorf("", leasehold.ErrIndeterminate, "", "%w\nThe change may have been made: check before you try again.", err)
+				err = leasehold.Errorf("", leasehold.ErrIndeterminate, "", "%w\nThe change may have been made: check before you retry.", err)
 			}
 			return final{err}
 		}
 	})
 }
 
-// pause waits, and reports whether there is time for another attempt after that.
+// pause waits, and reports whether there is time for another attempt.
 func pause(ctx context.Context, d time.Duration) bool {
 	if deadline, set := ctx.Deadline(); set && time.Until(deadline) < 2*d {
 		return false
@@ -250,9 +248,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// An endpoint is one manager.
+// An endpoint is the connection to one manager.
 type endpoint struct {
-	addr   string // "": it is in this process
+	addr   string // "": in this process
 	conn   conn
 	dialer *dialer
 }
@@ -286,8 +284,8 @@ func newEndpoint(addr string, cfg Config) (*endpoint, error) {
 	return &endpoint{addr: addr, conn: conn, dialer: d}, nil
 }
 
-// do calls f within a time. It returns the status of a failed call as a leasehold.Error, and other
-// errors of f as they are.
+// do calls f with a timeout. It returns the status of a failed call as a leasehold.Error, and other errors
+// of f unchanged.
 func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.Context, service) error) error {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -307,13 +305,12 @@ func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.
 		return &leasehold.Error{Kind: leasehold.ErrUnavailable, Err: cause}
 	}
 	if bounded.Err() != nil {
-		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no answer within %v", within.Round(time.Millisecond))
+		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no response within %v", within.Round(time.Millisecond))
 	}
 	return err
 }
 
-// A dialer dials, and records why the last attempt failed: gRPC's own description of that is
-// hard to read.
+// A dialer records the error of the last attempt: gRPC's own text is hard to read.
 type dialer struct {
 	mu   sync.Mutex
 	last error // nil if the last attempt succeeded
@@ -331,7 +328,7 @@ func (d *dialer) record(err error) {
 	d.last = err
 }
 
-// failure returns the cause of the last failed attempt without the words that repeat the address.
+// failure returns the error of the last attempt without the address.
 func (d *dialer) failure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -360,10 +357,10 @@ func (r recordingCredentials) Clone() credentials.TransportCredentials {
 	return recordingCredentials{r.TransportCredentials.Clone(), r.dialer}
 }
 
-// explainHandshake says what an answer in plain text means, which crypto/tls does not.
+// explainHandshake replaces crypto/tls's error for a plaintext server.
 func explainHandshake(err error) error {
 	if strings.Contains(err.Error(), "first record does not look like a TLS handshake") {
-		return errors.New("it speaks plain text, and we do not: start it with certificates, or leave ours out")
+		return errors.New("the manager uses plaintext, but this client uses TLS: start the manager with certificates, or omit the client's")
 	}
 	return err
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// An order whose answer is lost may have been carried out, unless it was a dry run or a manager has
-// answered in the end.
-func TestDelivery(t *testing.T) {
+// An order without a response may have been executed, unless it was a dry run or a later manager has
+// responded.
+func TestOrdersWithoutResponseAreIndeterminate(t *testing.T) {
 	unreachable := &UnreachableError{Reasons: []string{"m1: gone"}}
 	for name, test := range map[string]struct {
 		dryRun bool
@@ -30,7 +30,7 @@ func TestDelivery(t *testing.T) {
 	} {
 		var d delivery
 		d.sent(test.dryRun, test.sent)
-		if got := leasehold.KindOf(d.judge(test.err)); got != test.want {
+		if got := leasehold.KindOf(d.result(test.err)); got != test.want {
 			t.Errorf("%s: kind %v, want %v", name, got, test.want)
 		}
 	}

@@ -27,7 +27,7 @@ type Drain struct {
 	Owner     string  `json:"owner"`
 	Outcome   string  `json:"outcome"`
 	Leases    uint32  `json:"leases"`              // that the owner has, or had when it was last seen
-	Share     float64 `json:"share"`               // of the key space that these are
+	Share     float64 `json:"share"`               // of the key space, for these leases
 	Lost      float64 `json:"shareLost,omitempty"` // of the key space, whose state was lost with the process
 	Sent      uint64  `json:"sentBytes"`
 	Elapsed   Seconds `json:"seconds"`
@@ -40,7 +40,7 @@ type Drain struct {
 	had     *Ranges // of the owner, at the first poll
 }
 
-// ErrNoTaker says that no other owner can be given the keys of one that is to be drained.
+// ErrNoTaker is the error of a drain without another owner to take the keys.
 var ErrNoTaker = errors.New("no other owner can take the keys")
 
 // Drain has all keys of an owner moved to others, with their state, and returns when that has
@@ -70,13 +70,14 @@ func (c *Client) Drain(ctx context.Context, namespace, owner string, options Ord
 		d.Plan, d.before, d.Leases, d.Share = &plan, before, before.Leases, before.Share
 		return err
 	})
-	return d, way.judge(err)
+	return d, way.result(err)
 }
 
-// CancelDrain lets an owner take part again. What has moved stays where it is for now.
+// CancelDrain ends a drain: the owner gets ranges again. Ranges that have moved stay where they are until
+// the next rebalance.
 func (c *Client) CancelDrain(ctx context.Context, namespace, owner string) error {
 	var way delivery
-	return way.judge(c.Do(ctx, func(ctx context.Context, s service) error {
+	return way.result(c.Do(ctx, func(ctx context.Context, s service) error {
 		if _, _, err := known(ctx, s, namespace, owner); err != nil {
 			return err
 		}
@@ -88,10 +89,10 @@ func (c *Client) CancelDrain(ctx context.Context, namespace, owner string) error
 
 // Errors of Drain.Wait.
 var (
-	// ErrDrainEnded says that an owner is no longer drained: the drain was cancelled, or a manager
-	// died before the owner received it.
+	// ErrDrainEnded means that the owner is no longer drained: the drain was cancelled, or a
+	// manager crashed before the owner received it.
 	ErrDrainEnded = errors.New("the owner is no longer drained")
-	// ErrStateLost says that the process of an owner ended before all of its state had moved.
+	// ErrStateLost: the process of the owner ended before all of its state had moved.
 	ErrStateLost = errors.New("the owner left before all of its state had moved")
 )
 
@@ -140,8 +141,8 @@ func (d *Drain) poll(ctx context.Context, s service) (p Progress, done bool, err
 	return p, false, nil
 }
 
-// left finds out what happened to the keys of an owner whose process has ended. If it crashed, the leader
-// first records that its leases have ended. Another process may have its name by now.
+// left determines the outcome for an owner whose process has ended. If it crashed, the leader first records
+// the end of its leases. Another process may have taken its name.
 func (d *Drain) left(ctx context.Context, s service, another bool) (p Progress, done bool, err error) {
 	if d.mayLose {
 		d.Outcome = OutcomeLeft

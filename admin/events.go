@@ -37,7 +37,7 @@ type Note struct {
 	Text  string `json:"text"`
 }
 
-// A LeaderName says which manager leads in a term; "" is none.
+// A LeaderName is the leader of a term; "" is none.
 type LeaderName struct {
 	Term   leasehold.Term `json:"term,string"`
 	Leader string         `json:"leader"`
@@ -70,8 +70,8 @@ func (l Leadership) Event() Event {
 	return Event{At: l.At, Type: EventLeader, Leader: &LeaderName{l.Term, l.Leader}}
 }
 
-// Changes returns up to most changes of a lease table, newest first: those before an LSN, or the
-// newest if it is 0. A manager returns at most 4096 at once; more says that there are earlier ones.
+// Changes returns up to most changes of a lease table, newest first: those before an LSN, or the newest
+// if it is 0. A manager returns at most 4096 at once; more reports whether there are earlier ones.
 func (c *Client) Changes(ctx context.Context, namespace string, before leasehold.LSN, most uint32) (changes []Change, more bool, err error) {
 	err = c.Do(ctx, func(ctx context.Context, s service) error {
 		page, err := s.ListChanges(ctx, changesRequest(namespace, uint64(before), most))
@@ -99,7 +99,7 @@ type EventQuery struct {
 	Most      int            // the newest; default 1000
 }
 
-// Selects reports whether the query is for an event of its namespace, whenever that happened.
+// Selects reports whether the query selects an event of its namespace, regardless of the time.
 func (q EventQuery) Selects(e Event) bool {
 	if q.Key != nil && (e.Change == nil || !e.Change.Keys().Contains(*q.Key)) {
 		return false
@@ -116,7 +116,7 @@ func (q EventQuery) Selects(e Event) bool {
 type Events struct {
 	Namespace string  `json:"namespace"`
 	Events    []Event `json:"events"`
-	More      bool    `json:"more"`      // there are earlier ones than were asked for
+	More      bool    `json:"more"`      // there are earlier ones
 	Truncated bool    `json:"truncated"` // earlier ones are no longer stored
 	Diskless  bool    `json:"diskless"`  // because the managers store nothing on disk
 }
@@ -129,8 +129,8 @@ const (
 	clockSlack = 5 * time.Minute
 )
 
-// Events returns what happened in a namespace: changes of the lease table, and leaders as far as the
-// manager that answers has observed them. It takes one request for each 4096 changes.
+// Events returns the events of a namespace: changes of the lease table, and the leaders that the
+// responding manager has observed. It costs one request for each 4096 changes.
 func (c *Client) Events(ctx context.Context, q EventQuery) (Events, error) {
 	if q.Most == 0 {
 		q.Most = defaultEvents
@@ -145,7 +145,7 @@ func (c *Client) Events(ctx context.Context, q EventQuery) (Events, error) {
 	return found, err
 }
 
-// An eventSearch reads the changes of a lease table from the newest on, until it has enough.
+// An eventSearch reads the changes of a lease table, newest first, until it has enough.
 type eventSearch struct {
 	EventQuery
 	events []Event // newest first
@@ -184,7 +184,7 @@ func (q *eventSearch) readChanges(ctx context.Context, s service) error {
 	}
 }
 
-// add adds the next older event if it is selected, and reports whether to go on.
+// add adds the next older event if it is selected, and reports whether to continue.
 func (q *eventSearch) add(e Event) bool {
 	switch {
 	case e.At.Before(q.Since):
@@ -199,8 +199,8 @@ func (q *eventSearch) add(e Event) bool {
 	return true
 }
 
-// addLeaders inserts leaders within the time of the changes. Changes stay in the order of their LSNs,
-// whatever the clocks of the leaders say.
+// addLeaders inserts leaders within the time of the changes. Changes keep the order of their LSNs, even if
+// the clocks of the leaders differ.
 func (q *eventSearch) addLeaders(terms []Leadership) {
 	from := q.Since
 	if n := len(q.events); q.more && n > 0 {

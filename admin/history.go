@@ -52,14 +52,14 @@ type History struct {
 	Namespace string   `json:"namespace"`
 	Key       Point    `json:"key"`
 	Truncated bool     `json:"truncated"`          // earlier changes are no longer stored
-	More      bool     `json:"more"`               // there are earlier changes than were asked for
-	Diskless  bool     `json:"diskless,omitempty"` // changes from before the present leader are not stored
+	More      bool     `json:"more"`               // there are earlier changes
+	Diskless  bool     `json:"diskless,omitempty"` // changes before the current leader are not stored
 	Entries   []Change `json:"entries"`
-	Before    *Range   `json:"before,omitempty"` // without entries: the range, if it has had an owner all along
+	Before    *Range   `json:"before,omitempty"` // without entries: the range, if its owner has not changed
 }
 
-// History returns up to most changes of the range of a key. With a time since, it returns the
-// changes from then on and the one that was in force at that time.
+// History returns up to most changes of the range of a key. With a time since, it returns the changes
+// after it and the one that was in force then.
 func (c *Client) History(ctx context.Context, namespace string, key leasehold.Key, most uint32, since time.Time) (History, error) {
 	h := History{Namespace: namespace, Key: Point(key), Entries: []Change{}}
 	err := c.Do(ctx, func(ctx context.Context, s service) error {
@@ -80,7 +80,7 @@ func (c *Client) History(ctx context.Context, namespace string, key leasehold.Ke
 	return h, err
 }
 
-// cut removes what was before a time, except for the change that was in force then.
+// cut removes the changes before a time, except the one that was in force then.
 func (h *History) cut(since time.Time) {
 	for i, e := range h.Entries {
 		if e.At.Before(since) {

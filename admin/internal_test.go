@@ -39,15 +39,15 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestEventsWithClocksThatDiffer: changes stay in the order of their LSNs even if the clock of a leader is behind
-// that of the one before, and what such a leader wrote is found.
-func TestEventsWithClocksThatDiffer(t *testing.T) {
+// Changes keep the order of their LSNs, and are found, even if the clock of a leader is behind that of its
+// predecessor.
+func TestEventsWithDifferentClocks(t *testing.T) {
 	at := time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC)
 	q := &eventSearch{EventQuery: EventQuery{Since: at, Most: 10}}
 	for i, minutes := range []int{4, -2, 3, 2, -6} { // of LSN 5, 4, 3, 2, 1
 		c := Change{LSN: leasehold.LSN(5 - i), At: at.Add(time.Duration(minutes) * time.Minute)}
 		if more := q.add(c.Event("x")); more != (minutes > -5) {
-			t.Errorf("%d: go on is %t", 5-i, more)
+			t.Errorf("%d: continue is %t", 5-i, more)
 		}
 	}
 	q.addLeaders([]Leadership{{At: at.Add(150 * time.Second), Term: 7}})
@@ -64,26 +64,26 @@ func TestEventsWithClocksThatDiffer(t *testing.T) {
 	}
 }
 
-// TestMoveThatFails: one that is neither done nor in progress for a while has failed.
-func TestMoveThatFails(t *testing.T) {
+// A move that is neither done nor in progress for abandonAfter has failed.
+func TestAbandonedMoveFails(t *testing.T) {
 	m := &RangeMove{Owner: "c", Interval: held(0, 8).Interval, patience: abandonAfter, sent: sentTally{}, seen: time.Now()}
-	if _, _, err := m.judge(Ranges{}, Moves{}); err != nil {
-		t.Errorf("just after it began: %v", err)
+	if _, _, err := m.assess(Ranges{}, Moves{}); err != nil {
+		t.Errorf("immediately after the start: %v", err)
 	}
 	m.seen = time.Now().Add(-time.Minute)
-	if _, _, err := m.judge(Ranges{}, Moves{Waiting: 1}); err != nil {
-		t.Errorf("it may be one of those that are not listed: %v", err)
+	if _, _, err := m.assess(Ranges{}, Moves{Waiting: 1}); err != nil {
+		t.Errorf("a move that may be unlisted: %v", err)
 	}
 	m.seen = time.Now().Add(-time.Minute)
-	if _, _, err := m.judge(Ranges{}, Moves{}); !errors.Is(err, ErrNotMoved) || !strings.Contains(err.Error(), "50.00 %") {
-		t.Errorf("a minute after it began: %v", err)
+	if _, _, err := m.assess(Ranges{}, Moves{}); !errors.Is(err, ErrNotMoved) || !strings.Contains(err.Error(), "50.00 %") {
+		t.Errorf("a minute after the start: %v", err)
 	}
-	if _, done, err := m.judge(Ranges{Ranges: []Range{held(0, 8)}}, Moves{}); err != nil || !done {
+	if _, done, err := m.assess(Ranges{Ranges: []Range{held(0, 8)}}, Moves{}); err != nil || !done {
 		t.Errorf("done %t: %v", done, err)
 	}
 }
 
-// TestJSON: the forms that programs read.
+// The JSON forms are stable.
 func TestJSON(t *testing.T) {
 	for _, test := range []struct {
 		value any
@@ -105,27 +105,27 @@ func TestJSON(t *testing.T) {
 	was := Change{LSN: 3, Kind: ChangeMoved, Interval: held(8, 0).Interval, Generation: 1 << 60, At: time.Unix(1, 0).UTC()}
 	text, err := json.Marshal(was)
 	if err != nil || json.Unmarshal(text, &back) != nil || back != was {
-		t.Errorf("%s is read as %+v", text, back)
+		t.Errorf("%s is parsed as %+v", text, back)
 	}
 }
 
 func TestParseBackup(t *testing.T) {
 	config := `{"name": "presence"}`
-	for _, test := range []struct{ name, text, says string }{
-		{"nothing", "", "no backup: EOF"},
-		{"rubbish", "PK\x03\x04", "no backup: invalid character"},
+	for _, test := range []struct{ name, text, want string }{
+		{"nothing", "", "not a backup: EOF"},
+		{"no JSON", "PK\x03\x04", "not a backup: invalid character"},
 		{"other JSON", `{"namespaces": []}`, "leaseholdBackup is 0, want 1"},
 		{"a newer version", `{"leaseholdBackup": 2}`, "leaseholdBackup is 2, want 1"},
-		{"two of them", `{"leaseholdBackup": 1}{"leaseholdBackup": 1}`, "something follows it"},
+		{"two of them", `{"leaseholdBackup": 1}{"leaseholdBackup": 1}`, "text after the JSON object"},
 		{"a name twice", `{"leaseholdBackup": 1, "namespaces": [{"newestGeneration": "1", "config": ` + config + `}, {"newestGeneration": "1", "config": ` + config + `}]}`, "has namespace presence twice"},
 		{"an unknown setting", `{"leaseholdBackup": 1, "namespaces": [{"newestGeneration": "1", "config": {"name": "presence", "colour": 1}}]}`, "unknown field"},
 		{"a bad setting", `{"leaseholdBackup": 1, "namespaces": [{"newestGeneration": "1", "config": {"name": "presence", "policy": "best"}}]}`, `policy is "best"`},
-		{"no generation", `{"leaseholdBackup": 1, "namespaces": [{"config": ` + config + `}]}`, "newest generation is missing"},
+		{"no generation", `{"leaseholdBackup": 1, "namespaces": [{"config": ` + config + `}]}`, "has no newest generation"},
 		{"too high a generation", `{"leaseholdBackup": 1, "namespaces": [{"newestGeneration": "18446744073709551615", "config": ` + config + `}]}`, "want less than 2^62"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := ParseBackup([]byte(test.text)); err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("error %v, want %q", err, test.says)
+			if _, err := ParseBackup([]byte(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Seconds is a duration that JSON has as a number of seconds.
+// Seconds is a duration, in JSON a number of seconds.
 type Seconds time.Duration
 
 // MarshalJSON is for encoding/json.
@@ -29,7 +29,7 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 // IsZero is for the option omitzero.
 func (s Seconds) IsZero() bool { return s == 0 }
 
-// An Interval is a range of keys, which JSON has as "start" and "limit".
+// An Interval is a range of keys, in JSON "start" and "limit".
 type Interval struct {
 	Start Point `json:"start"`
 	Limit Limit `json:"limit"` // the first key outside
@@ -40,7 +40,7 @@ func (i Interval) Keys() leasehold.Range {
 	return leasehold.Range{Start: leasehold.Key(i.Start), Limit: leasehold.Key(i.Limit)}
 }
 
-// Share returns the part of the key space that the interval is, 0 to 1.
+// Share returns the interval's share of the key space, 0 to 1.
 func (i Interval) Share() float64 { return shareOf(i.Keys()) }
 
 func shareOf(r leasehold.Range) float64 { return float64(r.Size()) / (1 << 64) }
@@ -49,7 +49,7 @@ func intervalOf(start, limit uint64) Interval { return Interval{Point(start), Li
 
 func leaseInterval(l *leaseholdv1.Lease) Interval { return intervalOf(l.GetStart(), l.GetLimit()) }
 
-// A Point is a key, which JSON has as 16 hexadecimal digits.
+// A Point is a key, in JSON 16 hexadecimal digits.
 type Point leasehold.Key
 
 func (p Point) String() string { return leasehold.Key(p).String() }
@@ -64,7 +64,7 @@ func (p *Point) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Limit is the first key after a range, 0 at the end of the key space, which JSON has as "end".
+// A Limit is the first key after a range, 0 at the end of the key space, in JSON "end".
 type Limit leasehold.Key
 
 const endOfKeys = "end"
@@ -86,7 +86,7 @@ func (l *Limit) UnmarshalText(text []byte) error {
 	return (*Point)(l).UnmarshalText(text)
 }
 
-// convert converts a list. The result is not nil, so that JSON has [] for an empty one.
+// convert converts a list. The result is not nil: the JSON of an empty list is [].
 func convert[P, T any](list []P, one func(P) T) []T {
 	out := make([]T, len(list))
 	for i, p := range list {

@@ -38,7 +38,7 @@ func (c *Client) RemoveMember(ctx context.Context, member string) error {
 	})
 }
 
-// A HotKey is a key that costs its owner much.
+// A HotKey is a key with much load.
 type HotKey struct {
 	Key   Point   `json:"key"`
 	Rate  float64 `json:"rate"` // work per second
@@ -58,19 +58,19 @@ func (c *Client) HotKeys(ctx context.Context, namespace string, most uint32) ([]
 // Lookups are the lookups of a namespace that are connected to one manager.
 type Lookups struct {
 	Total   uint32   `json:"total"`
-	Lookups []Lookup `json:"lookups"` // the longest connected first; at most 1024
+	Lookups []Lookup `json:"lookups"` // the longest-connected first; at most 1024
 }
 
-// A Lookup is one of them.
+// A Lookup is one connected lookup.
 type Lookup struct {
 	Addr      string        `json:"addr"`
 	Connected Seconds       `json:"connectedSeconds"`
 	HeardAgo  Seconds       `json:"heardAgoSeconds"`
-	LSN       leasehold.LSN `json:"lsn,string"` // that it had at its last request
-	Behind    uint64        `json:"behind"`     // changes that it lacked then
+	LSN       leasehold.LSN `json:"lsn,string"` // at its last request
+	Behind    uint64        `json:"behind"`     // missing changes at that time
 }
 
-// Lookups returns the lookups that are connected to the manager that answers.
+// Lookups returns the lookups that are connected to the responding manager.
 func (c *Client) Lookups(ctx context.Context, namespace string) (Lookups, error) {
 	return read(ctx, c, func(ctx context.Context, s service) (Lookups, error) {
 		answer, err := s.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: namespace})
@@ -95,8 +95,8 @@ type Moves struct {
 
 // The states of a Move.
 const (
-	MoveWaiting = "waiting" // its source or its target has enough to do
-	MoveBegun   = "begun"   // the source has not reported it yet
+	MoveWaiting = "waiting" // its source or target is at its limit of moves
+	MoveBegun   = "begun"   // the source has not reported it
 	MoveCopying = "copying" // the source serves the range, and copies
 	MoveStopped = "stopped" // the source has stopped serving the range, and sends the rest
 )
@@ -145,10 +145,10 @@ func moveOf(m *leaseholdv1.MoveStatus) Move {
 	return out
 }
 
-// A sentTally adds up the bytes that moves have sent, as far as they were seen.
+// A sentTally is the sum of the bytes that observed moves have sent.
 type sentTally map[string]uint64 // by id
 
-// add takes in the moves for which wanted is true. It returns their number and all bytes so far.
+// add adds the moves for which wanted is true. It returns their number and the total of bytes.
 func (t sentTally) add(all Moves, wanted func(Move) bool) (count int, sent uint64) {
 	for _, m := range all.Moves {
 		if !wanted(m) {

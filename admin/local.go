@@ -16,13 +16,14 @@ import (
 )
 
 // NewLocal returns a client of a manager in this process. Its requests are function calls with the
-// context of the caller, so the manager sees the identity in it (access.WithCaller). An error is that
-// of the manager, never an UnreachableError. Answers share memory with the manager's: do not change them.
+// context of the caller, so the manager sees the identity in it (access.WithCaller). Errors are
+// those of the manager, never an UnreachableError. Responses share memory with the manager: do not modify
+// them.
 func NewLocal(service leaseholdv1.AdminServiceServer) *Client {
 	return &Client{timeout: localTimeout, managers: []*endpoint{{conn: localConn{service}, dialer: &dialer{}}}}
 }
 
-// localTimeout is long, because a manager that does not lead forwards requests, and a table may be large.
+// localTimeout is long, because a standby forwards requests, and a table may be large.
 const localTimeout = time.Minute
 
 // A localConn calls a service in this process.
@@ -43,7 +44,7 @@ func (c localConn) Invoke(ctx context.Context, method string, request, answer an
 		}
 		return share(answer, got)
 	}
-	return status.Errorf(codes.Unimplemented, "there is no method %s", method)
+	return status.Errorf(codes.Unimplemented, "unknown method %s", method)
 }
 
 func share(into, from any) error {
@@ -63,15 +64,15 @@ func (c localConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, _ strin
 	return &receiver{pipe: p, serve: func() { p.ended <- desc.Handler(c.service, &sender{pipe: p}) }}, nil
 }
 
-// A pipe connects the two ends of a stream of answers to one request.
+// A pipe connects the two ends of a stream of responses to one request.
 type pipe struct {
-	ctx     context.Context //nolint:containedctx // it is the stream's
+	ctx     context.Context //nolint:containedctx // the stream's own
 	request any
 	answers chan any
 	ended   chan error // the result of the handler
 }
 
-// A receiver is the end of the client.
+// A receiver is the client's end.
 type receiver struct {
 	grpc.ClientStream // nil: generated code calls no other method
 	*pipe
@@ -103,9 +104,9 @@ func (r *receiver) RecvMsg(into any) error {
 	}
 }
 
-// A sender is the end of the service.
+// A sender is the service's end.
 type sender struct {
-	grpc.ServerStream // nil: services that send and look at the context need no more
+	grpc.ServerStream // nil: the services call no other method
 	*pipe
 }
 

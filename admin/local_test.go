@@ -14,8 +14,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// TestLocal: a client of a manager in this process gets its answers and errors as they are, and passes
-// on the caller.
+// A local client returns the manager's responses and errors unchanged, and passes the caller's identity.
 func TestLocal(t *testing.T) {
 	unavailable := leasehold.Errorf("ask", leasehold.ErrUnavailable, "m2", "the leader does not answer")
 	ended := make(chan string, 1)
@@ -55,14 +54,14 @@ func TestLocal(t *testing.T) {
 			break
 		}
 	}
-	if caller := <-ended; caller != "token:alice" { // the end of the loop ends the stream
+	if caller := <-ended; caller != "token:alice" { // the end of the loop cancels the stream
 		t.Errorf("the manager saw %q", caller)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	for e, err := range c.Watch(cancelled, "pool") {
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("after the end there is %+v, %v", e, err)
+			t.Errorf("after the end: %+v, %v", e, err)
 		}
 	}
 }

@@ -28,12 +28,12 @@ type RangeMove struct {
 	moves    int           // in progress at the last poll
 }
 
-// abandonAfter is how long a move may be neither done nor in progress before it counts as failed:
-// the leader first writes what is done.
+// abandonAfter is how long a move may be neither done nor in progress before it counts as failed: the
+// leader commits a move before it is visible.
 const abandonAfter = 3 * time.Second
 
-// MoveRange has a range moved to an owner, with its state, and returns when that has begun. The range
-// may be a part of a range of the table, or parts of several. The policy may move it again later.
+// MoveRange moves a range with its state to an owner. It returns when the move has started. The range may
+// be a part of a range of the table, or parts of several. The policy may move it again later.
 func (c *Client) MoveRange(ctx context.Context, namespace string, keys leasehold.Range, owner string, options OrderOptions) (*RangeMove, error) {
 	return c.moveRange(ctx, options, &leaseholdv1.MoveRangeRequest{
 		Version: wire.Version, Namespace: namespace, Owner: owner, Start: uint64(keys.Start), Limit: uint64(keys.Limit),
@@ -65,20 +65,20 @@ func (c *Client) moveRange(ctx context.Context, options OrderOptions, request *l
 				return answer.GetPlan(), err
 			})
 		if m.Plan.ShareLost > 0 {
-			m.patience += all.longestPatience() // what is not moved is recalled first
+			m.patience += all.longestPatience() // ranges without state to move are recalled first
 		}
 		return err
 	})
 	if !options.DryRun && m.Plan.Total == 0 {
 		m.Outcome = OutcomeMoved
 	}
-	return m, way.judge(err)
+	return m, way.result(err)
 }
 
-// ErrNotMoved says that a move failed, or that the policy overruled it.
+// ErrNotMoved is the error of a move that failed, or that the policy overruled.
 var ErrNotMoved = errors.New("the move failed, or the policy overruled it")
 
-// Wait waits until the owner has the range, and updates m. When the context ends, the move goes on.
+// Wait waits until the owner has the range, and updates m. When the context ends, the move continues.
 func (m *RangeMove) Wait(ctx context.Context, report func(Progress, error)) error {
 	begun := time.Now()
 	m.seen = begun
@@ -109,11 +109,11 @@ func (m *RangeMove) poll(ctx context.Context, s service) (Progress, bool, error)
 	if err != nil {
 		return Progress{}, false, err
 	}
-	return m.judge(has, inProgress)
+	return m.assess(has, inProgress)
 }
 
-// judge decides how far the move is, from the ranges of its owner and the moves in progress.
-func (m *RangeMove) judge(has Ranges, inProgress Moves) (p Progress, done bool, err error) {
+// assess returns the progress of the move, from the ranges of its owner and the moves in progress.
+func (m *RangeMove) assess(has Ranges, inProgress Moves) (p Progress, done bool, err error) {
 	left, some := has.missing(m.Keys())
 	if !some {
 		return p, true, nil

@@ -23,7 +23,7 @@ type Namespace struct {
 
 	// Managers of protocol version 1 do not report these.
 	Churn       float64 `json:"churn,omitempty"`             // share of the keys that may move in a minute for balance; default 0.09
-	Rebalance   Seconds `json:"rebalanceSeconds,omitzero"`   // how often the policy looks at loads; default 10 s
+	Rebalance   Seconds `json:"rebalanceSeconds,omitzero"`   // interval of balancing by load; default 10 s
 	Moves       uint32  `json:"moves,omitempty"`             // of an owner at a time; default 4
 	MoveTimeout Seconds `json:"moveTimeoutSeconds,omitzero"` // without progress; default 1 min
 
@@ -64,12 +64,12 @@ func namespace(ctx context.Context, s service, name string) (Namespace, error) {
 	}
 	n, found := FindNamespace(all, name)
 	if !found {
-		return n, leasehold.Errorf("namespace", leasehold.ErrNotFound, name, "there is none of this name")
+		return n, leasehold.Errorf("namespace", leasehold.ErrNotFound, name, "the namespace does not exist")
 	}
 	return n, nil
 }
 
-// FindNamespace returns the configuration that has a name, and whether there is one.
+// FindNamespace returns the configuration with a name; false if there is none.
 func FindNamespace(all []Namespace, name string) (n Namespace, found bool) {
 	i := slices.IndexFunc(all, func(n Namespace) bool { return n.Name == name })
 	if i < 0 {
@@ -90,14 +90,14 @@ func (c *Client) CreateNamespace(ctx context.Context, wanted Namespace) (Namespa
 	return created, err
 }
 
-// UpdateNamespace reads the configuration of a namespace, has edit change it, and writes it back.
-// Two updates at the same time may overwrite each other. Leases that are held keep their times.
+// UpdateNamespace reads the configuration of a namespace, calls edit, and writes the result. Concurrent
+// updates may overwrite each other. Held leases keep their durations.
 func (c *Client) UpdateNamespace(ctx context.Context, name string, edit func(*Namespace) error) (Namespace, error) {
 	var updated Namespace
 	err := c.change(ctx, func(ctx context.Context, s service) error {
 		wanted, err := namespace(ctx, s, name)
 		if err != nil {
-			return wire.ToError(err) // nothing was changed yet
+			return wire.ToError(err) // before the change
 		}
 		if err := edit(&wanted); err != nil {
 			return err
@@ -114,7 +114,7 @@ func (c *Client) UpdateNamespace(ctx context.Context, name string, edit func(*Na
 func (c *Client) DeleteNamespace(ctx context.Context, name string) error {
 	return c.change(ctx, func(ctx context.Context, s service) error {
 		if _, err := namespace(ctx, s, name); err != nil {
-			return wire.ToError(err) // nothing was changed yet
+			return wire.ToError(err) // before the change
 		}
 		_, err := s.DeleteNamespace(ctx, &leaseholdv1.DeleteNamespaceRequest{Version: wire.Version, Name: name})
 		return err

@@ -14,7 +14,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A Plan is what an order moves.
+// A Plan lists the moves of an order.
 type Plan struct {
 	Total     uint32        `json:"total"`     // ranges
 	Share     float64       `json:"share"`     // of the key space, 0 to 1
@@ -22,7 +22,7 @@ type Plan struct {
 	Moves     []PlannedMove `json:"moves"`     // the first 4096, in the order of keys
 }
 
-// A PlannedMove is a range that is to change its owner.
+// A PlannedMove is a range that will change its owner.
 type PlannedMove struct {
 	Interval
 	From      string  `json:"from"`
@@ -41,13 +41,12 @@ func planOf(p *leaseholdv1.Plan) Plan {
 	})}
 }
 
-// Orders may be given twice: the second has no effect. So they are sent like requests that read, to
-// one manager after the other.
+// Orders are idempotent. So they are sent like requests that read, to one manager after the other.
 
-// A delivery tells whether an order that failed may have been carried out.
+// A delivery records whether a failed order may have been executed.
 type delivery struct{ unsure bool }
 
-// sent notes how sending an order ended.
+// sent records the result of sending an order.
 func (d *delivery) sent(dryRun bool, err error) {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
@@ -55,12 +54,13 @@ func (d *delivery) sent(dryRun bool, err error) {
 	}
 }
 
-// judge returns the error of an order that no manager answered in the end.
-func (d *delivery) judge(err error) error {
+// result returns the error of an order: indeterminate if it may have been executed and no manager has
+// responded.
+func (d *delivery) result(err error) error {
 	if err == nil || !d.unsure || !Retriable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return leasehold.Errorf("", leasehold.ErrIndeterminate, "", "%w\nThe order may have been carried out: it does no harm to give it again.", err)
+	return leasehold.Errorf("", leasehold.ErrIndeterminate, "", "%w\nThe order may have been executed. It is safe to repeat it.", err)
 }
 
 // OrderOptions are the options of orders that move ranges.
@@ -69,7 +69,7 @@ type OrderOptions struct {
 	LoseState bool // do it although state is lost; otherwise a LossError is returned
 }
 
-// Outcome is that of an order that was accepted.
+// Outcome returns the outcome of an accepted order.
 func (o OrderOptions) Outcome() string {
 	if o.DryRun {
 		return OutcomePlanned
@@ -77,7 +77,7 @@ func (o OrderOptions) Outcome() string {
 	return OutcomeBegun
 }
 
-// A LossError says that an order was not carried out because state would be lost. Its kind is
+// A LossError is the error of an order that was not executed because state would be lost. Its kind is
 // leasehold.ErrInvalid.
 type LossError struct {
 	Order  string   // such as "draining server-1"
@@ -96,10 +96,10 @@ func (e *LossError) Error() string {
 // Unwrap makes errors.Is(err, leasehold.ErrInvalid) true.
 func (e *LossError) Unwrap() error { return leasehold.ErrInvalid }
 
-// An UnknownOwnerError says that there is no owner of a name. Its kind is leasehold.ErrNotFound.
+// An UnknownOwnerError is the error of a name without an owner. Its kind is leasehold.ErrNotFound.
 type UnknownOwnerError struct {
 	Namespace, Owner string
-	Known            []string // the names there are
+	Known            []string // the names of all owners
 }
 
 func (e *UnknownOwnerError) Error() string {
@@ -109,7 +109,7 @@ func (e *UnknownOwnerError) Error() string {
 // Unwrap makes errors.Is(err, leasehold.ErrNotFound) true.
 func (e *UnknownOwnerError) Unwrap() error { return leasehold.ErrNotFound }
 
-// known returns the owners of a namespace and the one that has a name.
+// known returns the owners of a namespace and the one with a name.
 func known(ctx context.Context, s service, namespace, name string) (all Owners, found Owner, err error) {
 	if all, err = owners(ctx, s, namespace); err != nil {
 		return all, found, err
@@ -125,20 +125,20 @@ func known(ctx context.Context, s service, namespace, name string) (all Owners, 
 	return all, found, nil
 }
 
-// order carries out an order, or returns a LossError if it was refused for that. The leader
-// computes plans while it does nothing else, so it is asked for one again only after a refusal.
+// order sends an order, and returns a LossError if it was rejected because of lost state. A dry run blocks
+// the leader while it computes the plan, so it is sent only after a rejection.
 func order(what string, options OrderOptions, all func() (Owners, error), send func(OrderOptions) (*leaseholdv1.Plan, error)) (Plan, error) {
-	plan, refusal := send(options)
-	if leasehold.KindOf(wire.ToError(refusal)) != leasehold.ErrInvalid {
-		return planOf(plan), refusal
+	plan, rejection := send(options)
+	if leasehold.KindOf(wire.ToError(rejection)) != leasehold.ErrInvalid {
+		return planOf(plan), rejection
 	}
 	preview, err := send(OrderOptions{DryRun: true})
 	if err != nil || preview.GetShareLost() == 0 {
-		return Plan{}, refusal
+		return Plan{}, rejection
 	}
 	there, err := all()
 	if err != nil {
-		return Plan{}, refusal
+		return Plan{}, rejection
 	}
 	return Plan{}, planOf(preview).loss(what, there)
 }
@@ -156,8 +156,8 @@ func (p Plan) loss(what string, all Owners) *LossError {
 	return loss
 }
 
-// Rebalance has the policy divide the keys now, without its limit on how much may move in a
-// minute. It returns when the moves have begun.
+// Rebalance applies the policy now, without its limit on moves per minute. It returns when the moves have
+// started.
 func (c *Client) Rebalance(ctx context.Context, namespace string, options OrderOptions) (Plan, error) {
 	var (
 		plan Plan
@@ -175,5 +175,5 @@ func (c *Client) Rebalance(ctx context.Context, namespace string, options OrderO
 			})
 		return err
 	})
-	return plan, d.judge(err)
+	return plan, d.result(err)
 }

@@ -12,17 +12,17 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Owners are the sessions of a namespace that the leader knows, sorted by name.
+// Owners are the sessions of a namespace at the leader, sorted by name.
 type Owners struct {
 	Namespace string        `json:"namespace"`
 	LSN       leasehold.LSN `json:"lsn,string"`
 	Owners    []Owner       `json:"owners"`
 }
 
-// The states of a session.
+// States of a session.
 const (
-	OwnerMember  = "member"  // it takes part
-	OwnerGreeted = "greeted" // it has sent a message, and has not acknowledged one yet
+	OwnerMember  = "member"  // a member of the namespace
+	OwnerGreeted = "greeted" // it has sent a message, but not acknowledged one
 	OwnerWaiting = "waiting" // another session has its name
 	OwnerSilent  = "silent"  // it holds leases, and this leader has not received a message from it
 )
@@ -40,15 +40,15 @@ type Owner struct {
 	Patience Seconds `json:"patienceSeconds"` // how long it may still be silent
 
 	Draining   bool   `json:"draining"`             // ordered by an operator
-	Leaving    bool   `json:"leaving"`              // it leaves when its keys have moved
-	Suspended  bool   `json:"suspended"`            // its leases have passed their deadline, and are kept
+	Leaving    bool   `json:"leaving"`              // draining before it leaves
+	Suspended  bool   `json:"suspended"`            // its leases have passed their deadline and are suspended
 	MovesState *bool  `json:"movesState,omitempty"` // nil if the leader's version does not report it
 	MovesIn    uint32 `json:"movesIn"`              // in progress
 	MovesOut   uint32 `json:"movesOut"`
 }
 
-// movesSince is the first protocol version with moves of state. Managers of an older one leave the
-// version out.
+// movesSince is the first protocol version with moves of state. Managers of older versions omit the
+// version.
 const movesSince = 2
 
 // Owners returns the sessions of a namespace.
@@ -82,7 +82,7 @@ func ownerOf(o *leaseholdv1.OwnerStatus, knowsMoves bool) Owner {
 	return out
 }
 
-// CanMoveState reports whether the owner is known to be able to move state.
+// CanMoveState reports whether the owner has reported that it can move state.
 func (o Owner) CanMoveState() bool { return o.MovesState != nil && *o.MovesState }
 
 // Late reports whether a member has been silent for more than two renewals of its namespace.
@@ -91,7 +91,7 @@ func (o Owner) Late(n Namespace) bool {
 	return hold > 0 && o.State == OwnerMember && float64(o.Patience) < hold-2*float64(n.Renew)
 }
 
-// Find returns the session that has a name: the member, if there are several.
+// Find returns the session with a name: the member, if there are several.
 func (all Owners) Find(name string) (Owner, bool) {
 	found := -1
 	for i, o := range all.Owners {
@@ -105,7 +105,7 @@ func (all Owners) Find(name string) (Owner, bool) {
 	return all.Owners[found], true
 }
 
-// othersTake reports whether an owner other than name can be given keys.
+// othersTake reports whether another owner can take keys.
 func (all Owners) othersTake(name string) bool {
 	return slices.ContainsFunc(all.Owners, func(o Owner) bool {
 		takesPart := o.State == OwnerMember || o.State == OwnerSilent
@@ -113,7 +113,7 @@ func (all Owners) othersTake(name string) bool {
 	})
 }
 
-// longestPatience is how long the leader may have to wait for an owner that is silent.
+// longestPatience is the longest time that the leader may wait for a silent owner.
 func (all Owners) longestPatience() time.Duration {
 	if len(all.Owners) == 0 {
 		return 0

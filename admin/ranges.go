@@ -14,8 +14,8 @@ import (
 type Ranges struct {
 	Namespace string        `json:"namespace"`
 	LSN       leasehold.LSN `json:"lsn,string"`
-	// Begun is the LSN at which the leader began the table, without a store: losses up to it are not
-	// known. 0 if there is a store.
+	// Begun is the LSN at which a leader without a store started the table: losses up to it are
+	// unknown. 0 with a store.
 	Begun  leasehold.LSN `json:"begun,omitempty,string"`
 	Ranges []Range       `json:"ranges"`
 }
@@ -28,12 +28,12 @@ type Range struct {
 	Owner      string               `json:"owner"`
 	Addr       string               `json:"addr"`
 	LostAt     leasehold.LSN        `json:"lostAt,string"` // the change at which state was last lost; 0: never
-	// LostUnknown: losses before LostAt are not known, because the leader began its table there,
-	// without a store.
+	// LostUnknown: losses before LostAt are unknown, because a leader without a store started its
+	// table there.
 	LostUnknown bool `json:"lostUnknown,omitempty"`
 }
 
-// maxRanges is more than a policy may make of a table.
+// maxRanges exceeds the number of ranges that a policy may create.
 const maxRanges = 1 << 22
 
 // Ranges returns the lease table of a namespace, or the ranges of one owner if it is not "". The

@@ -14,11 +14,11 @@ type Status struct {
 	Leader     string            `json:"leader"` // "" without a leader
 	Term       leasehold.Term    `json:"term,string"`
 	LedFor     Seconds           `json:"ledForSeconds"` // 0 if it is not known
-	Manager    string            `json:"manager"`       // the one that answered
+	Manager    string            `json:"manager"`       // the one that responded
 	Build      string            `json:"build"`
 	Store      string            `json:"store"`              // for people, such as "etcd, embedded, 3 members"
 	Problem    string            `json:"problem,omitempty"`  // why the status is incomplete
-	Warnings   []string          `json:"warnings,omitempty"` // what is wrong although the group serves
+	Warnings   []string          `json:"warnings,omitempty"` // problems of a group that serves
 	Namespaces []NamespaceStatus `json:"namespaces"`
 	Terms      []Leadership      `json:"terms,omitempty"`    // newest first; at most 64
 	Managers   []Manager         `json:"managers,omitempty"` // of the group; the leader first
@@ -28,15 +28,15 @@ type Status struct {
 type NamespaceStatus struct {
 	Name             string               `json:"name"`
 	Ready            bool                 `json:"ready"`
-	Problem          string               `json:"problem,omitempty"` // why it is not ready; if it is, what is wrong all the same
+	Problem          string               `json:"problem,omitempty"` // why it is not ready, or a problem of a ready one
 	LSN              leasehold.LSN        `json:"lsn,string"`
 	NewestGeneration leasehold.Generation `json:"newestGeneration,string"`
 	Owners           uint32               `json:"owners"`
 	Ranges           uint32               `json:"ranges"`
 	Vacant           uint32               `json:"vacant"`         // ranges without an owner
-	Lookups          uint32               `json:"lookups"`        // connected to the manager that answered
+	Lookups          uint32               `json:"lookups"`        // connected to the manager that responded
 	Moves            uint32               `json:"moves"`          // of state, in progress
-	Lull             string               `json:"lull,omitempty"` // why a policy that goes by load does not balance now
+	Lull             string               `json:"lull,omitempty"` // why a load-based policy does not balance now
 }
 
 // A Leadership is a change of the leader.
@@ -56,8 +56,8 @@ type Manager struct {
 	HTTP     string  `json:"http,omitempty"` // where it serves HTTP
 }
 
-// Status returns the state of the group. It does not fail without a leader: the manager that
-// answers says then what it knows.
+// Status returns the state of the group. Without a leader, it is the state that the responding manager
+// has.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return read(ctx, c, func(ctx context.Context, s service) (Status, error) {
 		answer, err := s.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
@@ -65,7 +65,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	})
 }
 
-// StatusOf converts an answer of the service.
+// StatusOf converts a response of the service.
 func StatusOf(answer *leaseholdv1.GetStatusResponse) Status {
 	return Status{
 		Leader: answer.GetLeader(), Term: leasehold.Term(answer.GetTerm()), LedFor: Seconds(answer.GetLedFor()),
@@ -89,7 +89,7 @@ func namespaceStatusOf(n *leaseholdv1.NamespaceStatus) NamespaceStatus {
 	}
 }
 
-// Namespace returns the status of one namespace, and whether there is one.
+// Namespace returns the status of one namespace; false if there is none.
 func (s Status) Namespace(name string) (NamespaceStatus, bool) {
 	for _, n := range s.Namespaces {
 		if n.Name == name {

@@ -15,7 +15,7 @@ import (
 const (
 	// pollEvery is the time between two requests of a wait. Each costs the leader a moment.
 	pollEvery = 500 * time.Millisecond
-	// maxOutage is how long a wait goes on while no manager answers: a new leader takes seconds.
+	// maxOutage is how long a wait continues without a responding manager: an election takes seconds.
 	maxOutage = time.Minute
 )
 
@@ -64,14 +64,13 @@ func (c *Client) wait(
 	}
 }
 
-// watchPause is the time between a stream that broke and the next attempt.
+// watchPause is the delay before the next attempt after a broken stream.
 const watchPause = 500 * time.Millisecond
 
 // Watch returns events as they happen, of one namespace or of all if it is "", until the context
-// ends or the loop does. It begins with the present. If the manager goes away, another one is asked,
-// until one answers; an event of the type EventGap says that events may be missing. The error is nil in
-// all pairs but the last, which says why the iteration ended: the cause of the context, or the error of
-// the manager.
+// ends or the loop does, beginning with the next one. If the stream breaks, it follows another manager;
+// an event of the type EventGap means that events may be missing. The error is nil in all pairs but the
+// last, which has the cause of the end: that of the context, or the error of the manager.
 func (c *Client) Watch(ctx context.Context, namespace string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -96,7 +95,7 @@ type watcher struct {
 func (w *watcher) run(ctx context.Context) error {
 	for {
 		err := w.client.Do(ctx, func(bounded context.Context, s service) error {
-			// The stream has no deadline; the first answer has.
+			// The stream has no deadline, but the status request does.
 			if _, err := s.GetStatus(bounded, &leaseholdv1.GetStatusRequest{Version: wire.Version}); err != nil {
 				return err
 			}
@@ -126,12 +125,12 @@ func (w *watcher) run(ctx context.Context) error {
 
 func gapText(err error) string {
 	if errors.Is(err, io.EOF) {
-		err = errors.New("it ended the stream")
+		err = errors.New("the manager ended the stream")
 	}
-	return fmt.Sprintf("the manager went away, and events may be missing: %v", err)
+	return fmt.Sprintf("the connection to the manager broke, and events may be missing: %v", err)
 }
 
-// follow passes on the events of one stream. It returns io.EOF if the manager ended it.
+// follow yields the events of one stream. It returns io.EOF if the manager ended it.
 func (w *watcher) follow(ctx context.Context, s service) error {
 	stream, err := s.Watch(ctx, &leaseholdv1.WatchRequest{Version: wire.Version, Namespace: w.namespace})
 	if err != nil {

@@ -8,32 +8,30 @@ import (
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
 )
 
-// checkAttempts is how often Do begins, if at repeatable read or above each time
-// another transaction on the resource ends while it waits.
+// checkAttempts is the number of attempts of Check in Do, which fail at repeatable read or
+// above if another transaction on the resource ends during the wait.
 const checkAttempts = 5
 
-// Do runs write in a transaction that a lease allows, and commits it. If a later
-// owner has written already it fails with [leasehold.ErrStale], and write is not
-// called. Otherwise it is called once. If it fails, or panics, everything is
-// rolled back.
+// Do runs write in a guarded transaction and commits it. If a later owner has written, it
+// fails with [leasehold.ErrStale], and write is not called. Otherwise write is called once.
+// If write fails or panics, the transaction is rolled back.
 //
-// The error of write is returned as it is, but for a conflict with another
-// transaction. That one, and whatever else the database could not do, is
-// [leasehold.ErrUnavailable]: nothing was written. It is [leasehold.ErrIndeterminate] if
-// the commit may have happened. Bad arguments are [leasehold.ErrInvalid], and a missing
-// table is [leasehold.ErrNotFound]. Do does not call write again by itself: ask Held, or Check
-// again, and call Do again after a backoff.
+// The error of write is returned unchanged, except for a conflict with another transaction.
+// That, and every other failure of the database, is [leasehold.ErrUnavailable]: nothing was
+// written. It is [leasehold.ErrIndeterminate] if the commit may have succeeded. Invalid
+// arguments are [leasehold.ErrInvalid], and a missing table is [leasehold.ErrNotFound]. Do
+// does not retry write: after a backoff, check the lease with Held or Check, and call Do
+// again.
 //
-// Write must neither commit nor roll back, and not use the transaction after it
-// has returned. It is not detected if it does so with a statement: after a COMMIT
-// of its own it writes without the guard, and after a ROLLBACK Do returns nil
-// although nothing is there. It must return the errors of its statements: after one,
-// PostgreSQL makes a rollback of the commit, unless a savepoint comes to its rescue.
-// Each driver says that in words of its own, so that Do can only report ErrIndeterminate,
-// although nothing was written.
+// write must neither commit nor roll back, nor use the transaction after it has returned. Do
+// cannot detect such statements: writes after a COMMIT are not guarded, and after a ROLLBACK
+// Do returns nil although nothing was written. write must return the errors of its
+// statements: after one, PostgreSQL rolls back at the commit, unless a savepoint was
+// restored. Drivers report that differently, so that Do returns ErrIndeterminate, although
+// nothing was written.
 //
-// What write reads is what it may act upon. Do costs the two round trips of a
-// transaction, one for [SQL.Check], and those of write.
+// Reads in write are guarded, too. Do costs the two round trips of a transaction, one for
+// [SQL.Check], and those of write.
 func (s SQL) Do(ctx context.Context, db *sql.DB, resource string, generation leasehold.Generation, write func(*sql.Tx) error) error {
 	if _, err := s.validate(resource, generation); err != nil {
 		return err
@@ -42,8 +40,7 @@ func (s SQL) Do(ctx context.Context, db *sql.DB, resource string, generation lea
 	if err != nil {
 		return err
 	}
-	// Of no effect after Commit. If the connection is lost, the database rolls
-	// back by itself.
+	// No effect after Commit. If the connection is lost, the database rolls back.
 	defer func() { _ = tx.Rollback() }()
 	if err := write(tx); err != nil {
 		return writeFailed(resource, err)
@@ -57,8 +54,8 @@ func (s SQL) Do(ctx context.Context, db *sql.DB, resource string, generation lea
 	return nil
 }
 
-// begin returns a transaction that has passed Check. It begins anew after a
-// conflict, since nothing of the application's has run yet.
+// begin returns a transaction that has passed Check. It retries after a conflict, because the
+// application's part has not run yet.
 func (s SQL) begin(ctx context.Context, db *sql.DB, resource string, generation leasehold.Generation) (*sql.Tx, error) {
 	for attempt := 1; ; attempt++ {
 		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: s.Isolation})
@@ -69,7 +66,7 @@ func (s SQL) begin(ctx context.Context, db *sql.DB, resource string, generation 
 		if err == nil {
 			return tx, nil
 		}
-		_ = tx.Rollback() // or the database does when it misses us
+		_ = tx.Rollback() // or the database does when the connection is lost
 		if stateOf(err) != serializationFailure || attempt == checkAttempts {
 			return nil, err
 		}

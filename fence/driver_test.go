@@ -16,14 +16,14 @@ import (
 )
 
 // A script is a driver, a connection and a transaction that do as they are told:
-// for what a real database cannot be made to do at will.
+// for errors that a real database cannot reproduce.
 type script struct {
 	begin, query, commit error
 	queries              int
-	conflicts            int // so many queries fail with a conflict first
+	conflicts            int // the number of queries that fail first
 }
 
-// state is an error that has a SQLSTATE, as those of pgx and lib/pq do.
+// state is an error with a SQLSTATE, like those of pgx and lib/pq.
 type state string
 
 func (s state) Error() string    { return "SQLSTATE " + string(s) }
@@ -44,7 +44,7 @@ func (s *script) QueryContext(_ context.Context, _ string, args []driver.NamedVa
 	return &row{args[1].Value}, s.query
 }
 
-// row is a result of one row, with the generation that was asked about.
+// row is a result with one row, the generation of the query.
 type row struct{ generation any }
 
 func (r *row) Columns() []string { return []string{"generation"} }
@@ -64,14 +64,14 @@ func TestErrors(t *testing.T) {
 		script  script
 		kind    leasehold.Kind
 		unknown bool
-		says    string
+		want    string
 	}{
 		"no connection":         {script{begin: lost}, leasehold.ErrUnavailable, false, "nothing was written"},
 		"lost before the check": {script{query: lost}, leasehold.ErrUnavailable, false, "nothing was written"},
 		"no table":              {script{query: state("42P01")}, leasehold.ErrNotFound, false, "Schema"},
 		"no permission":         {script{query: state("42501")}, leasehold.ErrInvalid, false, "42501"},
 		"a bad value":           {script{query: state("22021")}, leasehold.ErrInvalid, false, "22021"},
-		"a conflict that stays": {script{query: state("40001")}, leasehold.ErrUnavailable, false, "gave way"},
+		"a conflict that stays": {script{query: state("40001")}, leasehold.ErrUnavailable, false, "conflicts with another"},
 		"a replica":             {script{query: state("25006")}, leasehold.ErrUnavailable, false, "nothing was written"},
 		"wrapped":               {script{query: fmt.Errorf("driver: %w", state("42P01"))}, leasehold.ErrNotFound, false, "Schema"},
 		"lost at the commit":    {script{commit: lost}, leasehold.ErrIndeterminate, true, "may have been written"},
@@ -84,9 +84,9 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := sql.OpenDB(&c.script)
-			defer db.Close() //nolint:errcheck // it cannot fail
+			defer db.Close() //nolint:errcheck // never fails
 			err := fence.SQL{}.Do(t.Context(), db, "alice", 7, func(*sql.Tx) error { return nil })
-			fencetest.WantKind(t, err, c.kind, c.says)
+			fencetest.WantKind(t, err, c.kind, c.want)
 			if errors.Is(err, leasehold.ErrIndeterminate) != c.unknown {
 				t.Errorf("error %v: unknown %t, want %t", err, !c.unknown, c.unknown)
 			}
@@ -94,8 +94,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A conflict before the application's part is tried again, and not for ever.
-func TestBeginsAgain(t *testing.T) {
+// A conflict before the application's part is retried up to checkAttempts times.
+func TestCheckConflictsAreRetried(t *testing.T) {
 	for conflicts, want := range map[int]leasehold.Kind{0: leasehold.Other, 4: leasehold.Other, 5: leasehold.ErrUnavailable} {
 		s := &script{conflicts: conflicts}
 		db := sql.OpenDB(s)
@@ -116,13 +116,13 @@ func TestBeginsAgain(t *testing.T) {
 	}
 }
 
-// The transaction is Do's to end.
-func TestEndedByWrite(t *testing.T) {
+// If write ends the transaction, the error is indeterminate.
+func TestWriteEndsTheTransaction(t *testing.T) {
 	for name, end := range map[string]func(*sql.Tx) error{"commit": (*sql.Tx).Commit, "rollback": (*sql.Tx).Rollback} {
 		db := sql.OpenDB(&script{})
 		err := fence.SQL{}.Do(t.Context(), db, "alice", 7, end)
-		if fencetest.WantKind(t, err, leasehold.ErrIndeterminate, "ended the transaction itself"); !errors.Is(err, leasehold.ErrIndeterminate) {
-			t.Errorf("%s: %v: we cannot know", name, err)
+		if fencetest.WantKind(t, err, leasehold.ErrIndeterminate, "ended the transaction"); !errors.Is(err, leasehold.ErrIndeterminate) {
+			t.Errorf("%s: %v, want ErrIndeterminate", name, err)
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -148,7 +148,7 @@ func TestTableNames(t *testing.T) {
 		}
 		fencetest.WantKind(t, err, leasehold.ErrInvalid)
 		if len(err.Error()) > 250 {
-			t.Errorf("an error of %d bytes", len(err.Error()))
+			t.Errorf("the error has %d bytes", len(err.Error()))
 		}
 		db := sql.OpenDB(&script{begin: errors.New("asked the database")})
 		fencetest.WantKind(t, guard.Do(t.Context(), db, "alice", 7, nil), leasehold.ErrInvalid)

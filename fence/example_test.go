@@ -11,11 +11,11 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// A server writes a user's address, if it is still the one to do so.
+// A server writes a user's address if no later owner has written.
 func ExampleSQL_Do() {
 	var (
-		db    *sql.DB      // of the application
-		o     *owner.Owner // that has joined
+		db    *sql.DB      // the application's
+		o     *owner.Owner // from owner.Join
 		guard fence.SQL
 	)
 	setAddress := func(ctx context.Context, user, address string) error {
@@ -28,14 +28,14 @@ func ExampleSQL_Do() {
 			return err
 		})
 		if errors.Is(err, leasehold.ErrStale) {
-			return leasehold.ErrNotOwner // this one was late: the caller finds the other
+			return leasehold.ErrNotOwner // the caller retries at the new owner
 		}
 		return err
 	}
 	_ = setAddress
 }
 
-// A transaction of the application's own asks first.
+// A transaction of the application starts with Check.
 func ExampleSQL_Check() {
 	var (
 		db    *sql.DB
@@ -47,7 +47,7 @@ func ExampleSQL_Check() {
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
+		defer tx.Rollback() //nolint:errcheck // no effect after Commit
 		if err := guard.Check(ctx, tx, "account 17", lease.Generation); err != nil {
 			return err
 		}

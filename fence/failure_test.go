@@ -15,10 +15,10 @@ import (
 
 var errChanged = errors.New("the application has changed its mind")
 
-// nothing is a write that has nothing to write.
+// nothing is a write without statements.
 func nothing(*sql.Tx) error { return nil }
 
-// A write that fails leaves nothing, not even its generation.
+// A failed write is rolled back, including its generation.
 func testRollback(t *testing.T, w world) {
 	err := w.guard.Do(t.Context(), w.db, "alice", 9, func(tx *sql.Tx) error {
 		if err := w.adding(t.Context(), "alice", "x")(tx); err != nil {
@@ -26,7 +26,7 @@ func testRollback(t *testing.T, w world) {
 		}
 		return errChanged
 	})
-	if err != errChanged { //nolint:errorlint // it is to be returned as it is
+	if err != errChanged { //nolint:errorlint // returned unchanged
 		t.Errorf("error %v, want the application's own", err)
 	}
 	w.mustAppend(t, 7, "a")
@@ -37,7 +37,7 @@ func testPanic(t *testing.T, w world) {
 	func() {
 		defer func() {
 			if recover() != "oops" {
-				t.Error("the panic did not come through")
+				t.Error("the panic was recovered")
 			}
 		}()
 		_ = w.guard.Do(t.Context(), w.db, "alice", 9, func(tx *sql.Tx) error {
@@ -45,12 +45,12 @@ func testPanic(t *testing.T, w world) {
 			panic("oops")
 		})
 	}()
-	w.mustAppend(t, 7, "a") // neither locked nor refused
+	w.mustAppend(t, 7, "a") // neither locked nor rejected
 	w.wantLines(t, "a")
 }
 
-// conflict makes the application's part of a transaction, which reads row 1 and
-// then updates another, collide with one that reads row 2 and updates row 1.
+// conflict runs write, which reads row 1 and updates another row, concurrently with a transaction
+// that reads row 2 and updates row 1.
 func (w world) conflict(t *testing.T, update string) error {
 	w.exec(t, "CREATE TABLE %s_app (id int PRIMARY KEY, n int)")
 	w.exec(t, "INSERT INTO %s_app VALUES (1, 0), (2, 0)")
@@ -59,7 +59,7 @@ func (w world) conflict(t *testing.T, update string) error {
 		if err := tx.QueryRowContext(t.Context(), w.sql("SELECT n FROM %s_app WHERE id = 1")).Scan(&n); err != nil {
 			return err
 		}
-		other := w.begin(t) // of somebody who does not ask the guard
+		other := w.begin(t) // without the guard
 		if _, err := other.ExecContext(t.Context(), w.sql("UPDATE %s_app SET n = (SELECT n FROM %s_app WHERE id = 2) + 1 WHERE id = 1")); err != nil {
 			t.Error(err)
 		}
@@ -76,13 +76,13 @@ func testConflictInWrite(t *testing.T, w world) {
 	w.wantConflict(t, err, sql.LevelRepeatableRead)
 }
 
-// Each has read what the other writes, which only serializable notices.
+// Each transaction reads what the other writes: detected only at serializable.
 func testConflictAtCommit(t *testing.T, w world) {
 	err := w.conflict(t, "UPDATE %s_app SET n = n + 1 WHERE id = 2")
 	w.wantConflict(t, err, sql.LevelSerializable)
 }
 
-// wantConflict wants the conflict to be found from a level on.
+// wantConflict checks that the conflict is detected from an isolation level on.
 func (w world) wantConflict(t *testing.T, err error, from sql.IsolationLevel) {
 	t.Helper()
 	if w.guard.Isolation < from {
@@ -91,9 +91,9 @@ func (w world) wantConflict(t *testing.T, err error, from sql.IsolationLevel) {
 		}
 		return
 	}
-	fencetest.WantKind(t, err, leasehold.ErrUnavailable, "gave way", "nothing was written", "40001")
-	fencetest.WantKnown(t, err)
-	w.mustAppend(t, 6, "earlier") // not even the generation was
+	fencetest.WantKind(t, err, leasehold.ErrUnavailable, "conflicts with another", "nothing was written", "40001")
+	fencetest.WantUnwritten(t, err)
+	w.mustAppend(t, 6, "earlier") // the generation was not stored
 }
 
 func testDeferredConstraint(t *testing.T, w world) {
@@ -103,17 +103,16 @@ func testDeferredConstraint(t *testing.T, w world) {
 		return err
 	})
 	fencetest.WantKind(t, err, leasehold.Other, "nothing was written", "23505")
-	fencetest.WantKnown(t, err)
+	fencetest.WantUnwritten(t, err)
 }
 
-// After an error that write kept to itself nothing is written, and Do does not
-// say that it was.
+// If write ignores the error of a statement, nothing is written, and Do returns an error.
 func testSwallowedError(t *testing.T, w world) {
 	err := w.guard.Do(t.Context(), w.db, "alice", 9, func(tx *sql.Tx) error {
 		if err := w.adding(t.Context(), "alice", "x")(tx); err != nil {
 			return err
 		}
-		_, _ = tx.ExecContext(t.Context(), "SELECT 1/0") // which is the mistake
+		_, _ = tx.ExecContext(t.Context(), "SELECT 1/0") // the ignored error
 		return nil
 	})
 	fencetest.WantKind(t, err, leasehold.ErrIndeterminate)
@@ -121,7 +120,7 @@ func testSwallowedError(t *testing.T, w world) {
 	w.wantLines(t, "a")
 }
 
-// Two transactions take two resources in opposite orders: one gives way.
+// Two transactions lock two resources in opposite order: one is aborted.
 func testDeadlock(t *testing.T, w world) {
 	both := func(first, second string, meet func()) error {
 		return w.guard.Do(t.Context(), w.db, first, 7, func(tx *sql.Tx) error {
@@ -134,12 +133,12 @@ func testDeadlock(t *testing.T, w world) {
 	go func() { other <- both("bob", "alice", func() { close(there); <-here }) }()
 	results := []error{both("alice", "bob", func() { <-there; close(here) }), <-other}
 	if results[0] == nil && results[1] == nil {
-		t.Error("neither has given way")
+		t.Error("no transaction was aborted")
 	}
-	for _, err := range results { // at the stricter levels the other one fails, too
+	for _, err := range results { // at stricter levels both may fail
 		if err != nil {
-			fencetest.WantKind(t, err, leasehold.ErrUnavailable, "gave way", "nothing was written")
-			fencetest.WantKnown(t, err)
+			fencetest.WantKind(t, err, leasehold.ErrUnavailable, "conflicts with another", "nothing was written")
+			fencetest.WantUnwritten(t, err)
 		}
 	}
 }
@@ -153,7 +152,7 @@ func testSchema(t *testing.T, w world) {
 	w.mustAppend(t, 7, "a")
 	w.guard.Table = "public." + w.guard.Table
 	err = w.guard.Do(t.Context(), w.db, "alice", 6, nothing)
-	fencetest.WantKind(t, err, leasehold.ErrStale) // it is the same table
+	fencetest.WantKind(t, err, leasehold.ErrStale) // the same table
 }
 
 func testNoTable(t *testing.T, w world) {
@@ -176,12 +175,12 @@ func testNoPermission(t *testing.T, w world) {
 	fencetest.WantKind(t, w.guard.Check(t.Context(), tx, "alice", 7), leasehold.ErrInvalid, "42501")
 }
 
-// A context that ends while it waits, and in the application's part.
+// The context ends during the wait for the lock, or in the application's part.
 func testContextWhileBusy(t *testing.T, w world) {
 	wantEnded := func(err error) {
 		t.Helper()
 		fencetest.WantKind(t, err, leasehold.ErrUnavailable, "nothing was written")
-		fencetest.WantKnown(t, err)
+		fencetest.WantUnwritten(t, err)
 	}
 	held := w.holding(t, 7)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -204,7 +203,7 @@ func testContextWhileBusy(t *testing.T, w world) {
 	w.wantLines(t, "a")
 }
 
-// testAway is last: it ends the database.
+// testAway is last: it stops the database.
 func testAway(t *testing.T, server *realservice.PostgreSQL, w world) {
 	err := w.guard.Do(t.Context(), w.db, "alice", 7, func(tx *sql.Tx) error {
 		err := w.adding(t.Context(), "alice", "x")(tx)
@@ -214,6 +213,6 @@ func testAway(t *testing.T, server *realservice.PostgreSQL, w world) {
 	fencetest.WantKind(t, err, leasehold.ErrIndeterminate)
 	err = w.Append(t.Context(), "alice", 7, "x")
 	fencetest.WantKind(t, err, leasehold.ErrUnavailable, "nothing was written")
-	fencetest.WantKnown(t, err)
+	fencetest.WantUnwritten(t, err)
 	fencetest.WantKind(t, w.Append(t.Context(), "", 7, "x"), leasehold.ErrInvalid)
 }

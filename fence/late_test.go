@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence/internal/fencetest"
 )
 
-// A late writer that waits for the lock while the new owner commits.
+// A late write waits for the lock while the new owner commits.
 func testWaitingWriter(t *testing.T, w world) {
 	w.mustAppend(t, 7, "a")
 	successor := w.holding(t, 8)
@@ -23,8 +23,7 @@ func testWaitingWriter(t *testing.T, w world) {
 	w.wantLines(t, "a b")
 }
 
-// The other way around: the new owner waits until a write that was early enough
-// is done, and then reads what it wrote.
+// The new owner waits for an earlier write, and then reads it.
 func testWaitingSuccessor(t *testing.T, w world) {
 	w.mustAppend(t, 7, "a")
 	early := w.holding(t, 7)
@@ -44,7 +43,7 @@ func testWaitingSuccessor(t *testing.T, w world) {
 	w.wantLines(t, "a a")
 }
 
-// Goroutines of one owner wait for each other, and all are allowed.
+// Writes of one owner are serialized, and all are accepted.
 func testSameGeneration(t *testing.T, w world) {
 	first := w.holding(t, 7)
 	second := make(chan error, 1)
@@ -57,7 +56,7 @@ func testSameGeneration(t *testing.T, w world) {
 	w.wantLines(t, "first second")
 }
 
-// A transaction that holds one resource holds up nobody on another.
+// Transactions on different resources do not wait for each other.
 func testNoWaiting(t *testing.T, w world) {
 	w.holding(t, 7)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -67,8 +66,8 @@ func testNoWaiting(t *testing.T, w world) {
 	}
 }
 
-// The statement of the package's documentation removes what nobody has written
-// for long. What is forgotten is no longer protected.
+// The statement in the package's documentation deletes unused rows. Their resources are no longer
+// protected.
 func testForgotten(t *testing.T, w world) {
 	const (
 		age    = "UPDATE %s SET seen = now() - interval '31 days'"
@@ -78,7 +77,7 @@ func testForgotten(t *testing.T, w world) {
 	w.exec(t, forget)
 	fencetest.WantKind(t, w.Append(t.Context(), "alice", 7, "a-late"), leasehold.ErrStale)
 	w.exec(t, age)
-	w.mustAppend(t, 8, "b") // is remembered anew
+	w.mustAppend(t, 8, "b") // stored again
 	w.exec(t, forget)
 	fencetest.WantKind(t, w.Append(t.Context(), "alice", 7, "a-late"), leasehold.ErrStale)
 	w.exec(t, age)

@@ -18,15 +18,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/realservice"
 )
 
-// patience is how long something may take that should take milliseconds. It is
-// spent only when a test fails.
+// patience is the timeout of operations that take milliseconds.
 const patience = 30 * time.Second
 
-// levels are those that PostgreSQL has.
+// levels are PostgreSQL's isolation levels.
 var levels = []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}
 
-// TestPostgreSQL runs everything that needs a PostgreSQL on one, at each level of
-// isolation.
+// TestPostgreSQL runs all tests with one PostgreSQL server, at each isolation level.
 func TestPostgreSQL(t *testing.T) {
 	server := realservice.StartPostgreSQL(t)
 	db := openPostgreSQL(t, server.DSN)
@@ -59,7 +57,7 @@ func TestPostgreSQL(t *testing.T) {
 	t.Run("away", func(t *testing.T) { testAway(t, server, newWorld(t, db, sql.LevelDefault)) })
 }
 
-// openPostgreSQL opens the database so that nobody waits for a lock for ever.
+// openPostgreSQL opens the database with a lock timeout.
 func openPostgreSQL(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("pgx", fmt.Sprintf("%s lock_timeout=%d", dsn, patience.Milliseconds()))
@@ -74,13 +72,13 @@ func openPostgreSQL(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// A world is a table for a guard, and one with lines that it guards.
+// A world has a table for the guard, and one with guarded lines.
 type world struct {
 	db    *sql.DB
 	guard fence.SQL
 }
 
-// worlds counts, so that each has tables of its own.
+// worlds numbers the worlds, for unique table names.
 var worlds atomic.Int64
 
 func newWorld(t testing.TB, db *sql.DB, level sql.IsolationLevel) world {
@@ -95,7 +93,7 @@ func newWorld(t testing.TB, db *sql.DB, level sql.IsolationLevel) world {
 	return w
 }
 
-// sql puts the name of the world's table into a statement.
+// sql inserts the world's table into a statement.
 func (w world) sql(statement string) string {
 	return strings.ReplaceAll(statement, "%s", w.guard.Table)
 }
@@ -107,7 +105,7 @@ func (w world) exec(t testing.TB, statement string) {
 	}
 }
 
-// adding returns a write that adds a line.
+// adding returns a write that inserts a line.
 func (w world) adding(ctx context.Context, resource, line string) func(*sql.Tx) error {
 	return func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, w.sql("INSERT INTO %s_lines (resource, line) VALUES ($1, $2)"), resource, line)
@@ -120,15 +118,15 @@ func (w world) Append(ctx context.Context, resource string, g leasehold.Generati
 	return w.guard.Do(ctx, w.db, resource, g, w.adding(ctx, resource, line))
 }
 
-// Lines is for fencetest. Lines are numbered under the lock that Check takes, so
-// that the numbers of a resource are in the order of the transactions.
+// Lines is for fencetest. Lines are numbered under the lock of Check, so that their numbers have
+// the order of the transactions.
 func (w world) Lines(t testing.TB, resource string) (lines []string) {
 	t.Helper()
 	rows, err := w.db.QueryContext(t.Context(), w.sql("SELECT line FROM %s_lines WHERE resource = $1 ORDER BY id"), resource)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close() //nolint:errcheck // Err says it
+	defer rows.Close() //nolint:errcheck // Err has it
 	for rows.Next() {
 		var line string
 		if err := rows.Scan(&line); err != nil {
@@ -142,7 +140,7 @@ func (w world) Lines(t testing.TB, resource string) (lines []string) {
 	return lines
 }
 
-// mustAppend appends a line that is allowed.
+// mustAppend appends a line without error.
 func (w world) mustAppend(t testing.TB, g leasehold.Generation, line string) {
 	t.Helper()
 	if err := w.Append(t.Context(), "alice", g, line); err != nil {
@@ -150,7 +148,7 @@ func (w world) mustAppend(t testing.TB, g leasehold.Generation, line string) {
 	}
 }
 
-// wantLines wants lines of alice, which have no spaces.
+// wantLines checks the lines of alice, which have no spaces.
 func (w world) wantLines(t testing.TB, want string) {
 	t.Helper()
 	if got := strings.Join(w.Lines(t, "alice"), " "); got != want {
@@ -158,18 +156,18 @@ func (w world) wantLines(t testing.TB, want string) {
 	}
 }
 
-// begin begins a transaction that the test holds.
+// begin starts a transaction of the test.
 func (w world) begin(t testing.TB) *sql.Tx {
 	t.Helper()
 	tx, err := w.db.BeginTx(t.Context(), &sql.TxOptions{Isolation: w.guard.Isolation})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = tx.Rollback() }) // of a test that failed
+	t.Cleanup(func() { _ = tx.Rollback() }) // of a failed test
 	return tx
 }
 
-// holding begins one that has passed Check for alice.
+// holding starts a transaction that has passed Check for alice.
 func (w world) holding(t testing.TB, g leasehold.Generation) *sql.Tx {
 	t.Helper()
 	tx := w.begin(t)
@@ -179,7 +177,7 @@ func (w world) holding(t testing.TB, g leasehold.Generation) *sql.Tx {
 	return tx
 }
 
-// finish adds a line in a transaction, and commits it.
+// finish inserts a line and commits.
 func (w world) finish(t testing.TB, tx *sql.Tx, line string) {
 	t.Helper()
 	if err := w.adding(t.Context(), "alice", line)(tx); err != nil {
@@ -190,7 +188,7 @@ func (w world) finish(t testing.TB, tx *sql.Tx, line string) {
 	}
 }
 
-// awaitWaiting waits until a session waits for a lock of the guard's table.
+// awaitWaiting waits until a session is blocked on the guard's table.
 func (w world) awaitWaiting(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -200,7 +198,7 @@ func (w world) awaitWaiting(t testing.TB) {
 	for waiting := 0; waiting == 0; <-again.C {
 		err := w.db.QueryRowContext(ctx, w.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO %s AS %'")).Scan(&waiting)
 		if err != nil {
-			t.Fatalf("nobody waits: %v", err)
+			t.Fatalf("no session waits: %v", err)
 		}
 	}
 }

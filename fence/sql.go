@@ -11,37 +11,35 @@ import (
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
 )
 
-// DefaultTable is where generations are remembered unless SQL says otherwise.
+// DefaultTable is the default of SQL.Table.
 const DefaultTable = "leasehold_fence"
 
-// SQL guards writes to PostgreSQL. The zero SQL is ready to be used. It has no
-// state: its methods may be called by many goroutines at once, and on many
-// databases.
+// SQL guards writes to PostgreSQL. The zero SQL is ready to use. It has no state and is safe
+// for concurrent use, with any number of databases.
 type SQL struct {
-	// Table remembers the highest generation of each resource. Default
-	// DefaultTable. It may have a schema, "app.fence", and without one it is looked
-	// for on the search_path. Each namespace has its own generations: give each a
-	// table of its own, or resources that differ.
+	// Table stores the highest generation of each resource. Default DefaultTable. It may
+	// have a schema, "app.fence"; without one it is found on the search_path. Generations
+	// of different namespaces are unrelated: give each namespace its own table, or different
+	// resources.
 	Table string
 
-	// Isolation is that of Do's transactions. Default: the database's, which is
-	// read committed unless it was told otherwise.
+	// Isolation is the isolation level of Do's transactions. Default: the database's,
+	// normally read committed.
 	Isolation sql.IsolationLevel
 }
 
-// A Tx is an [*sql.Tx], or something that embeds one. It is not satisfied by a
-// pool of connections, where Check would lock nothing: its statement would be a
-// transaction of its own.
+// A Tx is an [*sql.Tx], or a type that embeds one. [*sql.DB] does not implement it: Check
+// would be a transaction of its own there, and lock nothing.
 type Tx interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	Commit() error
 	Rollback() error
 }
 
-// Schema returns the statement that creates the table, unless it is there.
+// Schema returns the statement that creates the table if it does not exist.
 //
-// The resource is compared byte by byte, so that a new version of the system's
-// collations cannot break the index, and with it the fence.
+// Resources are compared byte by byte, so that a new version of the system's collations
+// cannot corrupt the index, and with it the fence.
 func (s SQL) Schema() (string, error) {
 	table, err := s.table()
 	if err != nil {
@@ -54,7 +52,7 @@ func (s SQL) Schema() (string, error) {
 ) WITH (fillfactor = 50)`, table), nil
 }
 
-// names are what can be written as a table without quotes.
+// names matches table names that need no quotes.
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$`)
 
 func (s SQL) table() (string, error) {
@@ -63,16 +61,16 @@ func (s SQL) table() (string, error) {
 	}
 	if !names.MatchString(s.Table) {
 		return "", leasehold.Errorf(token.Op, leasehold.ErrInvalid, fmt.Sprintf("%.64s", s.Table),
-			"a table is named with letters, digits and underscores, and may have a schema before a dot")
+			"a table name consists of letters, digits and underscores, with an optional schema before a dot")
 	}
 	if schema, _, ok := strings.Cut(strings.ToLower(s.Table), "."); ok && strings.HasPrefix(schema, "pg_") {
 		return "", leasehold.Errorf(token.Op, leasehold.ErrInvalid, s.Table,
-			"the schema is the system's, and what is in pg_temp no other connection sees: choose one that all writers share")
+			"the schema is a system schema, and pg_temp is private to a connection: choose one that all writers share")
 	}
 	return s.Table, nil
 }
 
-// validate returns the table if everything that the caller says can be true.
+// validate returns the table, or an error for an invalid argument.
 func (s SQL) validate(resource string, generation leasehold.Generation) (table string, err error) {
 	if table, err = s.table(); err != nil {
 		return "", err
@@ -80,30 +78,29 @@ func (s SQL) validate(resource string, generation leasehold.Generation) (table s
 	return table, token.Validate(resource, generation)
 }
 
-// check raises the generation of a resource and returns it, or the higher one
-// that is known. It is one statement, so that nobody comes in between.
+// check raises the generation of a resource and returns it, or the higher stored one. One
+// statement is atomic.
 //
-// It also updates a row whose generation stays, because an owner that comes next
-// must collide with it. At repeatable read, one that waited for a mere lock would
-// go on in a snapshot from before it waited, without what was written meanwhile;
-// if the row has changed since, PostgreSQL does not let it.
+// It updates the row even if the generation is equal, so that it conflicts with the next
+// owner's. At repeatable read, a transaction that only waits for a lock would continue with a
+// snapshot from before the wait, without the writes of the other transaction. If the row has
+// changed, PostgreSQL aborts it.
 const check = `INSERT INTO %s AS known (resource, generation) VALUES ($1, $2)
 ON CONFLICT (resource) DO UPDATE SET generation = GREATEST(known.generation, EXCLUDED.generation), seen = now()
 RETURNING generation`
 
-// Check is the first statement of a transaction that a lease allows. If it
-// returns nil, no later owner of the resource has written, and none will before
-// the transaction ends: a later owner's Check waits for this one's lock. If it
-// fails, with [leasehold.ErrStale] if a later owner has written, the transaction
-// must be rolled back.
+// Check is the first statement of a guarded transaction. If it returns nil, no later owner of
+// the resource has written, and none can until the transaction ends: a later owner's Check
+// waits for the lock of this one. If it fails, with [leasehold.ErrStale] if a later owner has
+// written, the transaction must be rolled back.
 //
-// It costs one statement, which updates one row. Transactions on one resource
-// wait for each other. One that checks several resources must do so in a fixed
-// order, or the database ends one of those that wait for each other in a circle.
+// It costs one statement, which updates one row. Transactions on one resource are serialized.
+// A transaction that checks several resources must do so in a fixed order, to avoid
+// deadlocks.
 //
-// At repeatable read and above, one that had to wait fails with
-// [leasehold.ErrUnavailable], although nothing is wrong with the lease, and finds
-// out at its next attempt: see [SQL.Do], which makes that attempt.
+// At repeatable read and above, a transaction that had to wait fails with
+// [leasehold.ErrUnavailable], although its lease may be valid. The next attempt finds that
+// out; [SQL.Do] makes it.
 func (s SQL) Check(ctx context.Context, tx Tx, resource string, generation leasehold.Generation) error {
 	table, err := s.validate(resource, generation)
 	if err != nil {

@@ -172,11 +172,11 @@ func serveOn(b *testing.B, l net.Listener, options ...grpc.ServerOption) {
 	b.Helper()
 	s := grpc.NewServer(options...)
 	s.RegisterService(counterDesc(), silent{})
-	leaseEnded := make(chan error, 1)
-	go func() { leaseEnded <- s.Serve(l) }()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
 	b.Cleanup(func() {
 		s.Stop()
-		must(b, <-leaseEnded)
+		must(b, <-ended)
 	})
 }
 

@@ -82,14 +82,14 @@ func run(n *leaseholdtest.Node, desc *grpc.ServiceDesc, service any, options ...
 	l := n.Listen(leaseholdtest.Port)
 	s := grpc.NewServer(options...)
 	s.RegisterService(desc, service)
-	leaseEnded := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(leaseEnded)
+		defer close(ended)
 		_ = s.Serve(l) // until the listener is closed
 	}()
 	n.Cleanup(func(context.Context) {
 		s.Stop()
-		<-leaseEnded
+		<-ended
 	})
 }
 

@@ -61,9 +61,9 @@ var oddMethods = map[string]proto.Message{
 // register registers the services like generated code.
 func register() error {
 	const text, number, nothing = ".google.protobuf.StringValue", ".google.protobuf.Int64Value", ".google.protobuf.Empty"
-	method := func(name, in, out string, requests, responseStream bool) *descriptorpb.MethodDescriptorProto {
+	method := func(name, in, out string, requests, answers bool) *descriptorpb.MethodDescriptorProto {
 		return &descriptorpb.MethodDescriptorProto{
-			Name: &name, InputType: &in, OutputType: &out, ClientStreaming: &requests, ServerStreaming: &responseStream,
+			Name: &name, InputType: &in, OutputType: &out, ClientStreaming: &requests, ServerStreaming: &answers,
 		}
 	}
 	odd := &descriptorpb.ServiceDescriptorProto{Name: proto.String("Odd")}

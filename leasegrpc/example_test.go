@@ -91,7 +91,7 @@ func ExampleDialOptions() {
 	_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, leasegrpc.WithKey("alice"))
 	switch {
 	case errors.Is(err, leasehold.ErrNoOwner):
-		log.Print("nobody had alice all the while: nothing was done")
+		log.Print("alice has no owner: not executed")
 	case status.Code(err) == codes.Unavailable:
 		log.Print("it may have been done")
 	}

@@ -30,13 +30,13 @@ type ledger struct {
 	begun time.Time
 	names []string
 
-	mu        sync.Mutex
-	fault     int64 // the start of the last fault
-	history   []porcupine.Operation
-	acked     int
-	unknown   int
-	losses    int
-	asFailure []error // not executed
+	mu      sync.Mutex
+	fault   int64 // the start of the last fault
+	history []porcupine.Operation
+	acked   int
+	unknown int
+	losses  int
+	failed  []error // not executed
 }
 
 func newLedger(names ...string) *ledger { return &ledger{begun: time.Now(), names: names} }
@@ -64,7 +64,7 @@ func (l *ledger) add(ctx context.Context, c counterClient, id int, name string) 
 	case err == nil:
 		l.acked++
 	case kind == leasehold.ErrNotOwner || kind == leasehold.ErrNoOwner:
-		l.asFailure = append(l.asFailure, err)
+		l.failed = append(l.failed, err)
 		return
 	default:
 		l.unknown++
@@ -142,17 +142,17 @@ func TestFaults(t *testing.T) {
 	if testing.Short() {
 		seeds = 3
 	}
-	acked, unknown, losses, asFailure := 0, 0, 0, 0
+	acked, unknown, losses, failed := 0, 0, 0, 0
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
 				l := live(t, c, seed)
 				l.check(t)
-				acked, unknown, losses, asFailure = acked+l.acked, unknown+l.unknown, losses+l.losses, asFailure+len(l.asFailure)
+				acked, unknown, losses, failed = acked+l.acked, unknown+l.unknown, losses+l.losses, failed+len(l.failed)
 			})
 		})
 	}
-	t.Logf("%d histories: %d additions were acknowledged, of %d nobody knows, %d were not made; %d times a counter was lost", seeds, acked, unknown, asFailure, losses)
+	t.Logf("%d histories: %d acknowledged additions, %d indeterminate, %d not executed; %d losses of counters", seeds, acked, unknown, failed, losses)
 	if acked < 100*seeds || unknown == 0 || losses == 0 {
 		t.Error("too few additions")
 	}
@@ -229,8 +229,8 @@ func hurt(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
 func TestRollingRestart(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		l := roll(t, c, serve)
-		if l.unknown > 0 || l.losses > 0 || len(l.asFailure) > 0 {
-			t.Errorf("%d indeterminate additions, %d losses, failed calls: %v", l.unknown, l.losses, l.asFailure)
+		if l.unknown > 0 || l.losses > 0 || len(l.failed) > 0 {
+			t.Errorf("%d indeterminate additions, %d losses, failed calls: %v", l.unknown, l.losses, l.failed)
 		}
 	})
 }
@@ -240,8 +240,8 @@ func TestRollingRestart(t *testing.T) {
 func TestRollingRestartWithoutMoves(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		l := roll(t, c, serveUnmoved)
-		if l.losses == 0 || len(l.asFailure) > 0 {
-			t.Errorf("%d losses, failed calls: %v", l.losses, l.asFailure)
+		if l.losses == 0 || len(l.failed) > 0 {
+			t.Errorf("%d losses, failed calls: %v", l.losses, l.failed)
 		}
 	})
 }
@@ -287,6 +287,6 @@ func roll(t *testing.T, c *leaseholdtest.Cluster, serve func(*testing.T, *leaseh
 	if l.acked < 1000 {
 		t.Errorf("only %d additions", l.acked)
 	}
-	t.Logf("%d additions were acknowledged, of %d nobody knows; %d times a counter was lost", l.acked, l.unknown, l.losses)
+	t.Logf("%d acknowledged additions, %d indeterminate; %d losses of counters", l.acked, l.unknown, l.losses)
 	return l
 }

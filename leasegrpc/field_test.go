@@ -85,11 +85,11 @@ func TestUnkeyedMethods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		leasedStream := true
-		startOdd(n, func(ctx context.Context) { _, leasedStream = leasegrpc.Lease(ctx) }, options...)
+		leased := true
+		startOdd(n, func(ctx context.Context) { _, leased = leasegrpc.Lease(ctx) }, options...)
 		caller := plain(t, c.Node("caller"), "a")
-		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Bytes", wrapperspb.Bytes(nil), new(emptypb.Empty)); err != nil || leasedStream {
-			t.Errorf("%v; with a lease: %t", err, leasedStream)
+		if err := caller.Invoke(patient(t), "/"+serviceOdd+"/Bytes", wrapperspb.Bytes(nil), new(emptypb.Empty)); err != nil || leased {
+			t.Errorf("%v; with a lease: %t", err, leased)
 		}
 		err = caller.Invoke(patient(t), "/"+serviceOdd+"/Number", wrapperspb.Int64(1), new(emptypb.Empty))
 		if wantText(t, err, "has no key"); status.Code(err) != codes.InvalidArgument {

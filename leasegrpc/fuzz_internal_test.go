@@ -54,9 +54,9 @@ func FuzzKeyField(f *testing.F) {
 			return
 		}
 		first, err := p.key(request)
-		second, retryable := p.key(proto.Clone(request))
-		if first != second || (err == nil) != (retryable == nil) {
-			t.Fatalf("%s: %v, %v and then %v, %v", path, first, err, second, retryable)
+		second, again := p.key(proto.Clone(request))
+		if first != second || (err == nil) != (again == nil) {
+			t.Fatalf("%s: %v, %v and then %v, %v", path, first, err, second, again)
 		}
 		if _, err := p.key(&leaseholdv1.HoldRequest{}); err == nil {
 			t.Fatalf("%s: an empty request has a key", path)

@@ -68,8 +68,8 @@ func TestStreamSendsHeaderWithLease(t *testing.T) {
 	})
 }
 
-// A handler may forward its incoming metadata with a call of its own: the key of that call
-// replaces the one in the metadata.
+// A handler may forward its incoming metadata with another call: the key of that call replaces the
+// one in the metadata.
 func TestForwardedMetadataHasTheKeyOfTheCall(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		var arrived metadata.MD

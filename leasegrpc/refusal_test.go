@@ -199,8 +199,8 @@ func TestAttemptsAreLimited(t *testing.T) {
 // An application's error is returned without retries, whatever its code.
 func TestApplicationErrorsAreNotRetried(t *testing.T) {
 	passedOn := func(namespace, name string) error {
-		isRejectionOf := wire.FromError(leasehold.Errorf("add", leasehold.ErrNotOwner, name, "said another server"))
-		s, err := status.Convert(isRejectionOf).WithDetails(&errdetails.ErrorInfo{
+		refused := wire.FromError(leasehold.Errorf("add", leasehold.ErrNotOwner, name, "another server rejected it"))
+		s, err := status.Convert(refused).WithDetails(&errdetails.ErrorInfo{
 			Domain: "leasehold", Reason: "NOT_THE_OWNER",
 			Metadata: map[string]string{"namespace": namespace, "key": leasehold.KeyOf(name).String()},
 		})
@@ -210,16 +210,16 @@ func TestApplicationErrorsAreNotRetried(t *testing.T) {
 		return s.Err()
 	}
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
-		var says error
+		var reply error
 		calls := 0
 		play(t, c.Node("a"), func(context.Context, string) (int64, error) {
 			calls++
-			return 0, says
+			return 0, reply
 		})
 		c.Settle()
 		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField, Attempts: 3})
 		for _, test := range []struct {
-			says    error
+			reply   error
 			options []grpc.CallOption
 			code    codes.Code
 			kind    leasehold.Kind
@@ -237,11 +237,11 @@ func TestApplicationErrorsAreNotRetried(t *testing.T) {
 			{leasehold.ErrUnavailable, nil, codes.Unavailable, leasehold.ErrUnavailable, 1},
 			{context.DeadlineExceeded, nil, codes.DeadlineExceeded, leasehold.Other, 1},
 		} {
-			says, calls = test.says, 0
+			reply, calls = test.reply, 0
 			_, err := caller.add(patient(t), "alice", test.options...)
 			wantError(t, err, test.code, test.kind)
 			if calls != test.calls {
-				t.Errorf("%v: called %d times, want %d", test.says, calls, test.calls)
+				t.Errorf("%v: called %d times, want %d", test.reply, calls, test.calls)
 			}
 		}
 	})

@@ -124,11 +124,11 @@ func TestStreamAttemptsAreLimited(t *testing.T) {
 // The rejection of a stream of requests refreshes the table for the next stream.
 func TestRejectedRequestStreamRefreshesTheTable(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Lease: time.Hour}, func(t *testing.T, c *leaseholdtest.Cluster) {
-		rejectUnary := func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
+		refuse := func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
 			return leasehold.ErrNotOwner
 		}
 		n := c.Node("a")
-		start(n, scripted{}, append(protect(t, n.Join(owner.Config{})), grpc.ChainStreamInterceptor(rejectUnary))...)
+		start(n, scripted{}, append(protect(t, n.Join(owner.Config{})), grpc.ChainStreamInterceptor(refuse))...)
 		c.Settle()
 		n = c.Node("caller")
 		var questions atomic.Int64

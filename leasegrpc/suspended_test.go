@@ -26,11 +26,11 @@ func TestCallsWaitForSuspendedLeases(t *testing.T) {
 		c.Settle()
 		node := c.Node("caller")
 		caller := dial(t, node, leasegrpc.Config{Methods: byField})
-		notIdempotent := dial(t, node, leasegrpc.Config{Methods: byField, Attempts: 1})
+		once := dial(t, node, leasegrpc.Config{Methods: byField, Attempts: 1})
 		c.KillManager("m1")
 		c.Advance(20 * time.Second)
 
-		_, err := notIdempotent.add(patient(t), "alice")
+		_, err := once.add(patient(t), "alice")
 		wantError(t, err, codes.Unavailable, leasehold.ErrSuspended)
 		_, err = plain(t, node, "a").add(patient(t), "alice")
 		if status.Code(err) != codes.Unavailable {

@@ -46,18 +46,18 @@ func BenchmarkGateway(b *testing.B) {
 		_, _ = io.WriteString(w, "hello, world")
 	}))
 	plain := newCallers(b, listen(b, plainProxy(target)), connections)
-	reserved := newCallers(b, listen(b, routingProxy(b, target)), connections)
+	routed := newCallers(b, listen(b, routingProxy(b, target)), connections)
 	plain.run(b, batch)
-	reserved.run(b, batch)
+	routed.run(b, batch)
 	var forPlain, forOurs time.Duration
 	var ratios []float64
 	b.ResetTimer()
 	for i := range b.N {
 		var p, o time.Duration
 		if i%2 == 0 {
-			p, o = plain.run(b, batch), reserved.run(b, batch)
+			p, o = plain.run(b, batch), routed.run(b, batch)
 		} else {
-			o, p = reserved.run(b, batch), plain.run(b, batch)
+			o, p = routed.run(b, batch), plain.run(b, batch)
 		}
 		forPlain, forOurs = forPlain+p, forOurs+o
 		ratios = append(ratios, p.Seconds()/o.Seconds())

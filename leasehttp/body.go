@@ -30,12 +30,12 @@ type body struct {
 	err        error  // what ended it; io.EOF if it was read to its end
 	current    *bodyReader
 	finished   bool // there will be no further attempt
-	closed     bool // so is from, or whoever sent it will see to that
+	closed     bool // from is closed, or belongs to the http.RoundTripper
 }
 
 type bodyReader struct {
 	of  *body
-	at  int // how much of what is kept it has had
+	at  int // offset in kept
 	end bool
 }
 
@@ -63,7 +63,7 @@ func (b *body) next() (io.ReadCloser, error) {
 		b.closed = true
 		return b.from, nil
 	case b.overflowed || b.closed:
-		return nil, errSuperseded // whole would have said so
+		return nil, errSuperseded // impossible after replayable
 	}
 	b.current = &bodyReader{of: b}
 	return b.current, nil

@@ -47,13 +47,13 @@ func counter(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) e
 
 // A tally is the state of one user.
 type tally struct {
-	name          string
-	last          int           // the last count received
-	unknown       int           // requests since then that may have been executed
-	errorStatuses int           // requests with a response
-	nothing       int           // requests that were not executed, by the response
-	losses        int           // restarts of the count
-	longest       time.Duration // duration of a request
+	name    string
+	last    int           // the last count received
+	unknown int           // requests since then that may have been executed
+	answers int           // requests with a response
+	nothing int           // requests that were not executed, by the response
+	losses  int           // restarts of the count
+	longest time.Duration // duration of a request
 }
 
 // count sends requests until stop is closed, and checks the counts: no request is executed
@@ -99,7 +99,7 @@ func (u *tally) check(t *testing.T, text string) {
 		}
 	}
 	u.last, u.unknown = n, 0
-	u.errorStatuses++
+	u.answers++
 }
 
 // counting runs a test with three servers, a gateway and users that send requests all the time,
@@ -133,8 +133,8 @@ func counting(t *testing.T, test func(t *testing.T, c *leaseholdtest.Cluster, le
 			if reported := lossesOf(t, watch, u.name, before); u.losses > reported {
 				t.Errorf("%s: %d restarts of the count, and %d reported losses", u.name, u.losses, reported)
 			}
-			if u.errorStatuses < 50 {
-				t.Errorf("%s got %d responses", u.name, u.errorStatuses)
+			if u.answers < 50 {
+				t.Errorf("%s got %d responses", u.name, u.answers)
 			}
 		}
 	})

@@ -62,11 +62,11 @@ func forAlice() *http.Request {
 // kindOf returns the kind in the body of an error response.
 func kindOf(t *testing.T, body string) string {
 	t.Helper()
-	var said struct{ Kind, Message string }
-	if err := json.Unmarshal([]byte(body), &said); err != nil || said.Message == "" {
+	var explanation struct{ Kind, Message string }
+	if err := json.Unmarshal([]byte(body), &explanation); err != nil || explanation.Message == "" {
 		t.Errorf("%q: want JSON with a kind and a message", body)
 	}
-	return said.Kind
+	return explanation.Kind
 }
 
 func TestMiddlewareServes(t *testing.T) {

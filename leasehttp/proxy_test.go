@@ -336,16 +336,16 @@ func TestBidirectionalStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer got.Body.Close() //nolint:errcheck // read to its end
-		errorStatuses := bufio.NewScanner(got.Body)
+		answers := bufio.NewScanner(got.Body)
 		for _, word := range []string{"one", "two", "three"} {
 			_, _ = fmt.Fprintln(to, word)
-			if !errorStatuses.Scan() || errorStatuses.Text() != strings.ToUpper(word) {
-				t.Fatalf("%q, %v", errorStatuses.Text(), errorStatuses.Err())
+			if !answers.Scan() || answers.Text() != strings.ToUpper(word) {
+				t.Fatalf("%q, %v", answers.Text(), answers.Err())
 			}
 		}
 		_ = to.Close()
-		if errorStatuses.Scan() {
-			t.Errorf("unexpected data: %q", errorStatuses.Text())
+		if answers.Scan() {
+			t.Errorf("unexpected data: %q", answers.Text())
 		}
 	})
 }

@@ -50,11 +50,11 @@ func TestProxyOverTLS(t *testing.T) {
 						}
 						cfg := own.ClientTLS()
 						cfg.ServerName, _, _ = net.SplitHostPort(addr)
-						finishAttempt := tls.Client(conn, cfg)
-						if err := finishAttempt.HandshakeContext(ctx); err != nil {
+						over := tls.Client(conn, cfg)
+						if err := over.HandshakeContext(ctx); err != nil {
 							return nil, errors.Join(err, conn.Close())
 						}
-						return finishAttempt, nil
+						return over, nil
 					},
 				})
 				if err != nil {
@@ -117,13 +117,13 @@ func certificates(t *testing.T) func(dir string) *secure.Keeper {
 // serveTLS serves until the node ends.
 func serveTLS(n *leaseholdtest.Node, own *secure.Keeper, handler http.Handler) {
 	server := &http.Server{Handler: handler, TLSConfig: own.ServerTLS(secure.Required), ReadHeaderTimeout: time.Minute}
-	listener, finalError := n.Listen(8080), make(chan struct{})
+	listener, ended := n.Listen(8080), make(chan struct{})
 	go func() {
-		defer close(finalError)
+		defer close(ended)
 		_ = server.ServeTLS(listener, "", "") // until Close
 	}()
 	n.Cleanup(func(context.Context) {
 		_ = server.Close()
-		<-finalError
+		<-ended
 	})
 }

@@ -90,7 +90,7 @@ type attack struct {
 	// make returns the certificate of the attacker, nil for none.
 	make func(t *testing.T, ca *issuer) *leaf
 	tune func(*tls.Config) // what else is odd about it
-	want string            // what the one who refuses says
+	want string            // the error of the other side
 }
 
 func one(l leaf) *leaf { return &l }
@@ -261,7 +261,7 @@ func TestRejectedServers(t *testing.T) {
 				cache.revoke(ca.revoke(t, nil, numbered(4711), numbered(4712)))
 				clientErr, _ := shake(t, cache.open().Client(), raw(a.make(t, ca), a.tune), "m1:7400")
 				if clientErr == nil || !strings.Contains(clientErr.Error(), a.want) {
-					t.Errorf("the client says %v, want %q", clientErr, a.want)
+					t.Errorf("the client's error is %v, want %q", clientErr, a.want)
 				}
 			})
 		})
@@ -303,7 +303,7 @@ func TestServers(t *testing.T) {
 					t.Fatalf("client: %v; server: %v", clientErr, serverErr)
 				}
 				if test.want != "" && (clientErr == nil || !strings.Contains(clientErr.Error(), test.want)) {
-					t.Errorf("the client says %v, want %q", clientErr, test.want)
+					t.Errorf("the client's error is %v, want %q", clientErr, test.want)
 				}
 			})
 		})

@@ -35,7 +35,7 @@ func TestRevoked(t *testing.T) {
 			revoked []*x509.Certificate
 			valid   []*x509.Certificate
 			fails   string // why Open refuses it
-			problem string // what Check says
+			problem string // in Check
 		}{
 			{"nothing listed", [][]byte{ca.revoke(t, nil)}, nil, []*x509.Certificate{cert, lower}, "", ""},
 			{"one", [][]byte{ca.revoke(t, nil, cert)}, []*x509.Certificate{cert}, []*x509.Certificate{lower}, "", ""},

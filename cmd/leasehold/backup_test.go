@@ -118,7 +118,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("restored again, it printed %s%s", out, errs)
 	}
 	command(t, 0, "namespace", "update", "presence", "--lease", "5s", "--managers", anew)
-	if _, errs := command(t, 2, "manager", "restore", file, "--managers", anew); !strings.Contains(errs, "there is one already, and not as the backup would make it") {
+	if _, errs := command(t, 2, "manager", "restore", file, "--managers", anew); !strings.Contains(errs, "the namespace exists and differs from the backup") {
 		t.Errorf("it printed %s", errs)
 	}
 }
@@ -139,7 +139,7 @@ func TestBackupWaits(t *testing.T) {
 	}
 
 	never := two(-1)
-	if _, errs := command(t, 2, "manager", "backup", "--timeout", "2s", "--managers", never.addr); !strings.Contains(errs, `"sessions": the managers do not know its newest generation: loading its table; try again`) {
+	if _, errs := command(t, 2, "manager", "backup", "--timeout", "2s", "--managers", never.addr); !strings.Contains(errs, `"sessions": its newest generation is not available: loading its table; try again`) {
 		t.Errorf("it printed %s", errs)
 	}
 	out, _ = command(t, 0, "manager", "backup", "--timeout", "4s", "--managers", never.addr+","+two(0).addr)

@@ -88,7 +88,7 @@ func TestWatchGoesOnElsewhere(t *testing.T) {
 	if len(lines) < 3 || lines[0] != lines[2] {
 		t.Errorf("it does not go on:\n%s", got)
 	}
-	const want = `,"type":"gap","text":"the manager went away, and events may be missing: watch: shutting down"}`
+	const want = `,"type":"gap","text":"the connection to the manager broke, and events may be missing: watch: shutting down"}`
 	if !strings.HasPrefix(lines[1], `{"at":"2`) || !strings.HasSuffix(lines[1], want) {
 		t.Errorf("got %s\nwant %s", lines[1], want)
 	}

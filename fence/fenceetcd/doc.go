@@ -1,5 +1,5 @@
-// Package fenceetcd carries the generation of a lease to etcd, so that a late
-// writer is refused there. Package fence says why, and what a resource is.
+// Package fenceetcd checks fencing tokens in etcd, so that late writes are rejected. Package
+// fence describes the reason, and what a resource is.
 //
 //	lease, ok := o.Check(leasehold.KeyOf("alice"))
 //	...
@@ -7,24 +7,21 @@
 //		Then(clientv3.OpPut("/presence/alice", address)).
 //		Commit()
 //	if errors.Is(err, leasehold.ErrStale) {
-//		... // another server has alice by now: this one is late
+//		... // another server owns alice: this write was late
 //	}
 //
-// The transaction is the application's own, with If, Then and Else as it likes, put
-// inside one that compares and raises the generation of the resource. That is in a
-// key of its own, see [Guard.Key]. Etcd does both or neither, and in an order that
-// all of its members agree on; what it has answered it does not forget, unless it is
-// restored from a backup.
+// The application's transaction, with its own If, Then and Else, is nested in one that
+// compares and raises the generation of the resource, which is in a key of its own: see
+// [Guard.Key]. etcd executes both or neither, linearizably, and durably unless it is restored
+// from a backup.
 //
-// # What it costs
+// # Cost
 //
-// One round trip, and one more key that is written. The first transaction on a
-// resource takes three, since etcd cannot compare a value that is not there. Each
-// resource that was ever written has a key for ever; remove it when the resource is
-// gone for good, and no process that wrote it is left: without it a late writer is
-// accepted.
+// One round trip, and one more key that is written. The first transaction on a resource takes
+// three, because etcd cannot compare the value of a missing key. Each resource that was ever
+// written has a key. Delete it when the resource is deleted, and all processes that wrote it
+// have ended: without it a late write is accepted.
 //
-// A user of etcd who is not root needs permission to read and write under the
-// guard's prefix. This package must not be mistaken for the managers' store, which
-// may be another etcd: what it guards is the data of the application.
+// A user of etcd other than root needs permission to read and write under the guard's prefix.
+// This etcd holds the data of the application; the managers' store may be another one.
 package fenceetcd

@@ -18,12 +18,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// patience is how long something may take that should take a moment. It is spent
-// only when a test fails.
+// patience is the timeout of operations that are normally fast.
 const patience = 30 * time.Second
 
-// startEtcd starts a real etcd in this process, which is reached over loopback. It
-// ends with the test, or when it is stopped.
+// startEtcd starts a real etcd in this process, on the loopback interface. It is stopped at the end
+// of the test at the latest.
 func startEtcd(t testing.TB, change func(*embed.Config)) (server *embed.Etcd, stop func()) {
 	t.Helper()
 	cfg := embed.NewConfig()
@@ -48,7 +47,7 @@ func startEtcd(t testing.TB, change func(*embed.Config)) (server *embed.Etcd, st
 	return server, stop
 }
 
-// connect returns a client, as a user if a name is given.
+// connect returns a client, authenticated if a name is given.
 func connect(t testing.TB, server *embed.Etcd, user string) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{
@@ -58,18 +57,18 @@ func connect(t testing.TB, server *embed.Etcd, user string) *clientv3.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close() }) // of a server that may be gone
+	t.Cleanup(func() { _ = client.Close() }) // the server may have stopped
 	return client
 }
 
-// A world is a guard whose fences, and whose lines, nobody else has.
+// A world is a guard with its own fences and lines.
 type world struct {
 	client *clientv3.Client
 	guard  fenceetcd.Guard
 	name   string
 }
 
-// worlds counts, so that each has keys of its own.
+// worlds numbers the worlds, for unique keys.
 var worlds atomic.Int64
 
 func newWorld(client *clientv3.Client) world {
@@ -77,11 +76,10 @@ func newWorld(client *clientv3.Client) world {
 	return world{client, fenceetcd.Guard{Prefix: name + "fence/"}, name}
 }
 
-// lines is where the lines of a resource are, which may have any character.
+// lines is the prefix of the lines of a resource, which may contain any character.
 func (w world) lines(resource string) string { return fmt.Sprintf("%slines/%x/", w.name, resource) }
 
-// Append is for fencetest. Lines are different, and in the order in which they
-// were created.
+// Append is for fencetest. Lines are unique, and ordered by creation.
 func (w world) Append(ctx context.Context, resource string, g leasehold.Generation, line string) error {
 	_, err := w.guard.Txn(ctx, w.client, resource, g).Then(clientv3.OpPut(w.lines(resource)+line, line)).Commit()
 	return err
@@ -114,7 +112,7 @@ func (w world) wantLines(t testing.TB, want string) {
 	}
 }
 
-// TestEtcd runs everything that needs no etcd of its own on one.
+// TestEtcd runs the tests that can share an etcd.
 func TestEtcd(t *testing.T) {
 	server, _ := startEtcd(t, func(*embed.Config) {})
 	client := connect(t, server, "")

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Server A has alice, is stopped for a while, and writes when B has it already.
+// Server A owns alice, is paused, and writes after B has become the owner.
 func ExampleGuard_Txn() {
 	client, stop, err := someEtcd()
 	if err != nil {
@@ -50,13 +50,13 @@ func someEtcd() (*clientv3.Client, func(), error) {
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {
-		_ = os.RemoveAll(dir) // what is left is in the temporary directory
+		_ = os.RemoveAll(dir) // the rest is in the temporary directory
 		return nil, nil, err
 	}
 	<-server.Server.ReadyNotify()
 	client := v3client.New(server.Server)
 	return client, func() {
-		_ = client.Close() // it is one with the server
+		_ = client.Close() // errors do not matter
 		server.Close()
 		_ = os.RemoveAll(dir)
 	}, nil

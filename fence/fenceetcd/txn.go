@@ -13,21 +13,19 @@ import (
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
 )
 
-// Txn returns a transaction that a lease allows. It is used like one of the client:
-// If, Then and Else add to it, and Commit carries it out. If a later owner of the
-// resource has written, Commit fails with [leasehold.ErrStale], and neither Then nor
-// Else was carried out. If not, the response is that of the application's own
-// transaction: Succeeded says whether its comparisons held. In both cases the
-// generation is known from then on, so that what Else reads may be acted upon.
+// Txn returns a guarded transaction. It is used like one of the client: If, Then and Else add
+// to it, and Commit executes it. If a later owner of the resource has written, Commit fails
+// with [leasehold.ErrStale], and neither Then nor Else was executed. Otherwise the response
+// is that of the application's transaction: Succeeded is the result of its comparisons. In
+// both cases the generation is stored, so that reads in Else are guarded, too.
 //
-// If etcd could not carry it out, the error has a kind, and is [leasehold.ErrIndeterminate] if it
-// may have been carried out nonetheless. It is not sent again. The client waits for a
-// connection for as long as the context allows: let that have a deadline.
+// If etcd could not execute it, the error has a kind; it is [leasehold.ErrIndeterminate] if
+// it may have been executed. It is not retried. The client waits for a connection until the
+// context ends: set a deadline.
 //
-// It has the limits of a transaction of etcd, less the two operations of the guard:
-// unless the server was told otherwise, 126 in each of If, Then and Else, and
-// 1.5 MiB. The key of the fence must not be among those that it writes. Its methods
-// are for one goroutine, and Commit is called once.
+// It has the limits of an etcd transaction, less the two operations of the guard: by default
+// 126 in each of If, Then and Else, and 1.5 MiB. It must not write the key of the fence. It
+// is not safe for concurrent use, and Commit is called once.
 func (g Guard) Txn(ctx context.Context, kv clientv3.KV, resource string, generation leasehold.Generation) clientv3.Txn {
 	return &txn{ctx: ctx, kv: kv, key: g.Key(resource), resource: resource, generation: generation}
 }
@@ -58,8 +56,8 @@ func (t *txn) Else(ops ...clientv3.Op) clientv3.Txn {
 	return t
 }
 
-// commitAttempts is how often Commit tries: once more than it takes when there is no
-// fence yet.
+// commitAttempts is the number of attempts of Commit: one more than it needs to create a
+// missing fence.
 const commitAttempts = 3
 
 func (t *txn) Commit() (*clientv3.TxnResponse, error) {
@@ -80,23 +78,23 @@ func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 			return inner, nil
 		}
 		if fence := resp.Responses[0].GetResponseRange().Kvs; len(fence) > 0 {
-			return nil, t.refused(string(fence[0].Value))
+			return nil, t.rejected(string(fence[0].Value))
 		}
 		if err := t.create(); err != nil {
 			return nil, err
 		}
 	}
 	return nil, leasehold.Errorf(token.Op, leasehold.ErrUnavailable, t.resource,
-		"nothing was written: somebody removes the fence %q again and again", t.key)
+		"nothing was written: another client keeps deleting the fence %q", t.key)
 }
 
-// guarded returns the application's transaction within the guard's. It asks for a
-// value that is less than the next generation, since etcd knows no less-or-equal. The
-// comparison fails if there is no value.
+// guarded returns the application's transaction nested in the guard's. It compares the fence
+// with the next generation, because etcd has no less-or-equal. The comparison fails if the
+// key is missing.
 //
-// What is no generation may be less as text, too, so the value must not be below all
-// generations either. Etcd can say no more than that: what begins with as many zeros
-// as a generation and is none is protected by the prefix alone.
+// Another text may sort before the generation, too, so the value must also not be below all
+// generations. etcd has no more comparisons: texts that begin with as many zeros as a
+// generation are excluded only by the prefix.
 func (t *txn) guarded() clientv3.Txn {
 	return t.kv.Txn(t.ctx).
 		If(
@@ -108,10 +106,10 @@ func (t *txn) guarded() clientv3.Txn {
 		Else(clientv3.OpGet(t.key))
 }
 
-// belowAll is below token.Format(0), and nothing of that length is between.
+// belowAll sorts before token.Format(0), with no text of that length between.
 const belowAll = "0000000000000000000/"
 
-// create makes a fence that keeps nobody out, unless there is one.
+// create creates a fence with generation 0 if it is missing.
 func (t *txn) create() error {
 	_, err := t.kv.Txn(t.ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(t.key), "=", 0)).
@@ -124,7 +122,7 @@ func (t *txn) create() error {
 	return nil
 }
 
-func (t *txn) refused(value string) error {
+func (t *txn) rejected(value string) error {
 	known, ok := token.Parse(value)
 	if !ok || known <= t.generation {
 		return token.Alien(t.resource, t.key)
@@ -132,39 +130,35 @@ func (t *txn) refused(value string) error {
 	return token.Stale(t.resource, t.generation, known)
 }
 
-// DefaultPrefix is what the keys of fences begin with unless Guard says otherwise.
+// DefaultPrefix is the default of Guard.Prefix.
 const DefaultPrefix = "leasehold/fence/"
 
-// Guard guards writes to etcd. The zero Guard is ready to be used. It has no
-// state: its methods may be called by many goroutines at once, and with many
-// clients.
+// Guard guards writes to etcd. The zero Guard is ready to use. It has no state and is safe for
+// concurrent use, with any number of clients.
 type Guard struct {
-	// Prefix is what the keys of fences begin with. Default DefaultPrefix. Each
-	// namespace has its own generations: give each a prefix of its own, or resources
-	// that differ.
+	// Prefix begins the keys of fences. Default DefaultPrefix. Generations of different
+	// namespaces are unrelated: give each namespace its own prefix, or different resources.
 	Prefix string
 }
 
-// Key returns the key that remembers the generation of a resource.
+// Key returns the key with the generation of a resource.
 func (g Guard) Key(resource string) string {
 	return cmp.Or(g.Prefix, DefaultPrefix) + resource
 }
 
-// Check makes etcd know of a generation: what earlier owners write from now on is
-// refused. A new owner calls it before it reads what it will act upon. It fails with
-// [leasehold.ErrStale] if a later owner has come.
+// Check stores a generation: later writes of earlier owners are rejected. A new owner calls it
+// before it reads its state. It fails with [leasehold.ErrStale] if a later owner has written.
 //
-// It is no leave to write without the guard, since the next owner may come between:
-// that is what [Guard.Txn] is for.
+// It does not permit writes without the guard, because the next owner may write first: use
+// [Guard.Txn].
 func (g Guard) Check(ctx context.Context, kv clientv3.KV, resource string, generation leasehold.Generation) error {
 	_, err := g.Txn(ctx, kv, resource, generation).Commit()
 	return err
 }
 
-// refusals are the codes of etcd's own errors that say that nothing was done.
-// Errors of gRPC alone are none: a response that is too large for the client has
-// been carried out.
-var refusals = map[codes.Code]leasehold.Kind{
+// rejections are the codes of etcd's own errors for requests that were not executed. They do
+// not apply to errors of gRPC: a request whose response is too large was executed.
+var rejections = map[codes.Code]leasehold.Kind{
 	codes.InvalidArgument:   leasehold.ErrInvalid,
 	codes.OutOfRange:        leasehold.ErrInvalid,
 	codes.PermissionDenied:  leasehold.ErrInvalid,
@@ -174,20 +168,20 @@ var refusals = map[codes.Code]leasehold.Kind{
 }
 
 func translate(resource string, err error) error {
-	kind, refused := kindOf(err)
-	// The write that fills etcd up may be carried out, and gets this error like
-	// those after it, which are not.
-	if errors.Is(err, rpctypes.ErrNoSpace) || !refused {
+	kind, rejected := kindOf(err)
+	// The write that exceeds etcd's quota may be executed, and has the same error as those
+	// after it, which are not.
+	if errors.Is(err, rpctypes.ErrNoSpace) || !rejected {
 		return token.Unknown(resource, err)
 	}
 	return token.Unwritten(kind, resource, err)
 }
 
-// kindOf returns the kind of an error of the client, and whether etcd has refused.
-func kindOf(err error) (kind leasehold.Kind, refused bool) {
+// kindOf returns the kind of an error of the client, and whether etcd rejected the request.
+func kindOf(err error) (kind leasehold.Kind, rejected bool) {
 	var known rpctypes.EtcdError
 	if errors.As(err, &known) {
-		if kind, refused = refusals[known.Code()]; refused {
+		if kind, rejected = rejections[known.Code()]; rejected {
 			return kind, true
 		}
 	}

@@ -14,8 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// The application's comparisons decide between its own branches, and the fence
-// whether there is anything to decide.
+// The application's comparisons select its branch, and the fence decides whether it is executed.
 func testOwnComparisons(t *testing.T, w world) {
 	key := w.name + "address"
 	set := func(g leasehold.Generation, from, to string) (*clientv3.TxnResponse, error) {
@@ -42,7 +41,7 @@ func testOwnComparisons(t *testing.T, w world) {
 	if now := resp.Responses[0].GetResponseRange().Kvs[0].Value; string(now) != "b" {
 		t.Errorf("it is %q, want b", now)
 	}
-	// What Else has read may be acted upon: nobody earlier writes any more.
+	// Reads in Else are guarded: no earlier owner can write after them.
 	_, err = set(8, "b", "d")
 	fencetest.WantKind(t, err, leasehold.ErrStale, "generation 8 is older than 9")
 }
@@ -57,7 +56,7 @@ func testCheck(t *testing.T, w world) {
 	w.wantLines(t, "a")
 }
 
-// What is forgotten is no longer protected.
+// A resource whose fence is deleted is no longer protected.
 func testForgotten(t *testing.T, w world) {
 	w.mustAppend(t, 8, "b")
 	if _, err := w.client.Delete(t.Context(), w.guard.Key("alice")); err != nil {
@@ -67,7 +66,7 @@ func testForgotten(t *testing.T, w world) {
 	w.wantLines(t, "b late")
 }
 
-// remover is an etcd in which somebody removes the fence whenever it was created.
+// remover is an etcd in which another client deletes the fence whenever it is created.
 type remover struct {
 	clientv3.KV
 	key  string
@@ -76,22 +75,21 @@ type remover struct {
 
 func (r *remover) Txn(ctx context.Context) clientv3.Txn {
 	r.txns++
-	_, _ = r.Delete(ctx, r.key) // it is there or not
+	_, _ = r.Delete(ctx, r.key) // it may be missing
 	return r.KV.Txn(ctx)
 }
 
 func testRemoved(t *testing.T, w world) {
 	kv := &remover{KV: w.client, key: w.guard.Key("alice")}
 	err := w.guard.Check(t.Context(), kv, "alice", 7)
-	fencetest.WantKind(t, err, leasehold.ErrUnavailable, "again and again")
-	fencetest.WantKnown(t, err)
+	fencetest.WantKind(t, err, leasehold.ErrUnavailable, "keeps deleting")
+	fencetest.WantUnwritten(t, err)
 	if kv.txns != 6 {
 		t.Errorf("%d transactions, want 6", kv.txns)
 	}
 }
 
-// overtaken is an etcd in which another owner is first, right after it was found that
-// there is no fence.
+// overtaken is an etcd in which another owner creates the fence right after it was found missing.
 type overtaken struct {
 	clientv3.KV
 	overtake func()
@@ -105,7 +103,7 @@ func (o *overtaken) Txn(ctx context.Context) clientv3.Txn {
 	return o.KV.Txn(ctx)
 }
 
-// The fence that the other made meanwhile is not made again.
+// A fence that another owner has created meanwhile is not overwritten.
 func testOvertaken(t *testing.T, w world) {
 	kv := &overtaken{KV: w.client, overtake: func() { w.mustAppend(t, 9, "a") }}
 	err := w.guard.Check(t.Context(), kv, "alice", 7)
@@ -117,7 +115,7 @@ func testOvertaken(t *testing.T, w world) {
 	}
 }
 
-// A key that is something else is left alone.
+// A key with another value is not changed.
 func testAlienKey(t *testing.T, w world) {
 	for _, value := range []string{
 		"hello", "7", "0000000000000000000x", "99999999999999999999",
@@ -127,8 +125,8 @@ func testAlienKey(t *testing.T, w world) {
 			t.Fatal(err)
 		}
 		err := w.Append(t.Context(), "alice", 7, "x")
-		fencetest.WantKind(t, err, leasehold.ErrInvalid, "is no fence", w.guard.Key("alice"))
-		fencetest.WantKnown(t, err)
+		fencetest.WantKind(t, err, leasehold.ErrInvalid, "is not a fence", w.guard.Key("alice"))
+		fencetest.WantUnwritten(t, err)
 		resp, err := w.client.Get(t.Context(), w.guard.Key("alice"))
 		if err != nil || string(resp.Kvs[0].Value) != value {
 			t.Errorf("%q became %v (%v)", value, resp, err)
@@ -147,18 +145,18 @@ func testLimits(t *testing.T, w world) {
 		return err
 	}
 	if err := commit(126); err != nil {
-		t.Errorf("as many operations as there may be: %v", err)
+		t.Errorf("the maximum number of operations: %v", err)
 	}
-	wantRefused(t, commit(127), leasehold.ErrInvalid, "too many operations")
+	wantRejected(t, commit(127), leasehold.ErrInvalid, "too many operations")
 	_, err := w.guard.Txn(t.Context(), w.client, "alice", 7).Then(clientv3.OpPut(w.name, strings.Repeat("x", 1600<<10))).Commit()
-	wantRefused(t, err, leasehold.ErrInvalid, "too large")
+	wantRejected(t, err, leasehold.ErrInvalid, "too large")
 }
 
-// wantRefused wants a kind, and that it is known that nothing was written.
-func wantRefused(t *testing.T, err error, kind leasehold.Kind, says string) {
+// wantRejected checks the kind of an error that means that nothing was written.
+func wantRejected(t *testing.T, err error, kind leasehold.Kind, want string) {
 	t.Helper()
-	fencetest.WantKind(t, err, kind, "nothing was written", says)
-	fencetest.WantKnown(t, err)
+	fencetest.WantKind(t, err, kind, "nothing was written", want)
+	fencetest.WantUnwritten(t, err)
 }
 
 func testBadOperations(t *testing.T, w world) {
@@ -166,11 +164,11 @@ func testBadOperations(t *testing.T, w world) {
 		_, err := w.guard.Txn(t.Context(), w.client, "alice", 9).Then(ops...).Commit()
 		return err
 	}
-	wantRefused(t, commit(clientv3.OpPut(w.name, "1"), clientv3.OpPut(w.name, "2")), leasehold.ErrInvalid, "duplicate key")
-	wantRefused(t, commit(clientv3.OpPut(w.guard.Key("alice"), "1")), leasehold.ErrInvalid, "duplicate key")
-	wantRefused(t, commit(clientv3.OpPut(w.name, "1", clientv3.WithLease(4711))), leasehold.ErrNotFound, "lease not found")
-	wantRefused(t, commit(clientv3.OpPut(w.name, "1"), clientv3.OpGet(w.name, clientv3.WithRev(1<<40))), leasehold.ErrInvalid, "future revision")
-	w.mustAppend(t, 8, "a") // not even the generation was
+	wantRejected(t, commit(clientv3.OpPut(w.name, "1"), clientv3.OpPut(w.name, "2")), leasehold.ErrInvalid, "duplicate key")
+	wantRejected(t, commit(clientv3.OpPut(w.guard.Key("alice"), "1")), leasehold.ErrInvalid, "duplicate key")
+	wantRejected(t, commit(clientv3.OpPut(w.name, "1", clientv3.WithLease(4711))), leasehold.ErrNotFound, "lease not found")
+	wantRejected(t, commit(clientv3.OpPut(w.name, "1"), clientv3.OpGet(w.name, clientv3.WithRev(1<<40))), leasehold.ErrInvalid, "future revision")
+	w.mustAppend(t, 8, "a") // the generation was not stored
 }
 
 func testDefaultPrefix(t *testing.T, w world) {
@@ -183,7 +181,7 @@ func testDefaultPrefix(t *testing.T, w world) {
 	}
 }
 
-// A user who may not touch the fences.
+// A user without permission for the fences.
 func TestNoPermission(t *testing.T) {
 	server, _ := startEtcd(t, func(*embed.Config) {})
 	root := connect(t, server, "")
@@ -198,16 +196,16 @@ func TestNoPermission(t *testing.T) {
 		}
 	}
 	w := newWorld(connect(t, server, "stranger"))
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "permission denied")
+	wantRejected(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "permission denied")
 	w = newWorld(connect(t, server, "root"))
 	w.mustAppend(t, 7, "a")
 }
 
-// Etcd may carry out the write that fills it up, and says no nonetheless.
+// The error of the write that exceeds etcd's quota is indeterminate.
 func TestFull(t *testing.T) {
 	server, _ := startEtcd(t, func(c *embed.Config) {
 		c.QuotaBackendBytes = 256 << 10
-		c.BackendBatchLimit = 1 // so that it knows its size
+		c.BackendBatchLimit = 1 // so that its size is current
 	})
 	w := newWorld(connect(t, server, ""))
 	var err error
@@ -217,13 +215,13 @@ func TestFull(t *testing.T) {
 	fencetest.WantKind(t, err, leasehold.ErrIndeterminate, "may have been written", "space exceeded")
 }
 
-// Etcd goes away.
+// Etcd is stopped.
 func TestAway(t *testing.T) {
 	server, stop := startEtcd(t, func(*embed.Config) {})
 	w := newWorld(connect(t, server, ""))
 	w.mustAppend(t, 7, "a")
 	stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // for which the client waits
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // the client waits until then
 	defer cancel()
 	err := w.Append(ctx, "alice", 7, "b")
 	fencetest.WantKind(t, err, leasehold.ErrIndeterminate)

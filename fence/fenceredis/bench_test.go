@@ -11,8 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// BenchmarkRun compares a script that writes one key with the same through the
-// guard. They take turns, so that both meet the same moods of the computer.
+// BenchmarkRun compares a script that writes one key with and without the guard, alternately.
 func BenchmarkRun(b *testing.B) {
 	client := closed(b, redis.NewClient(&redis.Options{Addr: realservice.StartRedis(b).Addr}))
 	w := newWorld(client)

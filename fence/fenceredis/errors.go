@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refusals are what Redis says, by the first word, instead of running a script.
-var refusals = map[string]leasehold.Kind{
+// rejections are the errors, by their first word, with which Redis does not run a script.
+var rejections = map[string]leasehold.Kind{
 	"NOAUTH":      leasehold.ErrInvalid,
 	"WRONGPASS":   leasehold.ErrInvalid,
 	"NOPERM":      leasehold.ErrInvalid,
@@ -27,7 +27,7 @@ var refusals = map[string]leasehold.Kind{
 	"NOREPLICAS":  leasehold.ErrUnavailable,
 }
 
-// translate gives an error a kind, unless it is the script's own.
+// translate adds a kind to an error, unless it is the script's own.
 func translate(resource string, generation leasehold.Generation, err error) error {
 	var reply redis.Error
 	switch {
@@ -41,36 +41,36 @@ func translate(resource string, generation leasehold.Generation, err error) erro
 
 func translateReply(resource string, generation leasehold.Generation, reply redis.Error) error {
 	word, rest, _ := strings.Cut(reply.Error(), " ")
-	kind, refused := refusals[word]
+	kind, rejected := rejections[word]
 	switch {
 	case raised(reply):
 		return reply
 	case word == applications:
 		return returned(rest)
 	case word == stale:
-		known, _ := token.Parse(rest) // the script has seen to it that it is one
+		known, _ := token.Parse(rest) // the script has validated it
 		return token.Stale(resource, generation, known)
 	case word == alien:
 		return token.Alien(resource, rest)
-	case refused:
+	case rejected:
 		return token.Unwritten(kind, resource, reply)
 	}
 	return reply
 }
 
-// raised reports whether the application's part of a script raised an error, or a
-// command that it called: Redis says where.
+// raised reports whether the application's part of a script, or a command of it, raised an
+// error: Redis adds the position.
 func raised(reply redis.Error) bool { return strings.Contains(reply.Error(), "@user_script") }
 
-// unseen reports whether Redis does not know the script, and has not run it. What
-// a script says that was run is no reason to run it again.
+// unseen reports whether Redis has not cached the script and has not run it. The same text in
+// an error of the script itself does not count.
 func unseen(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "NOSCRIPT ") && !raised(reply)
 }
 
-// returned is an error that the application's part of a script returned, as
-// go-redis would have it without the guard.
+// returned is an error that the application's part of a script returned, as go-redis returns
+// it without the guard.
 type returned string
 
 func (r returned) Error() string { return string(r) }
@@ -78,7 +78,7 @@ func (r returned) Error() string { return string(r) }
 // RedisError is for go-redis.
 func (returned) RedisError() {}
 
-// neverSent reports whether there was no connection to send something on.
+// neverSent reports whether there was no connection for the command.
 func neverSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" ||

@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A server notes that a user is here, and counts, if it is still the one to do so.
+// A server records a user's address and a count if no later owner has written.
 func ExampleGuard_Run() {
 	var (
-		client *redis.Client // of the application
-		o      *owner.Owner  // that has joined
+		client *redis.Client // the application's
+		o      *owner.Owner  // from owner.Join
 		guard  fenceredis.Guard
 	)
 	here := fenceredis.NewScript(`
@@ -29,7 +29,7 @@ func ExampleGuard_Run() {
 		keys := []string{"{" + user + "}:address", "{" + user + "}:count"}
 		n, err := guard.Run(ctx, client, here, user, lease.Generation, keys, address).Int64()
 		if errors.Is(err, leasehold.ErrStale) {
-			return 0, leasehold.ErrNotOwner // this one was late: the caller finds the other
+			return 0, leasehold.ErrNotOwner // the caller retries at the new owner
 		}
 		return n, err
 	}

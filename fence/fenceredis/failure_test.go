@@ -17,17 +17,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// patience is how long something may take that should take milliseconds. It is
-// spent only when a test fails.
+// patience is the timeout of operations that take milliseconds.
 const patience = 30 * time.Second
 
 func addrOf(w world) string { return w.client.(*redis.Client).Options().Addr }
 
-// wantRefused wants a kind, and that it is known that nothing was written.
-func wantRefused(t *testing.T, err error, kind leasehold.Kind, says string) {
+// wantRejected checks the kind of an error that means that nothing was written.
+func wantRejected(t *testing.T, err error, kind leasehold.Kind, text string) {
 	t.Helper()
-	fencetest.WantKind(t, err, kind, "nothing was written", says)
-	fencetest.WantKnown(t, err)
+	fencetest.WantKind(t, err, kind, "nothing was written", text)
+	fencetest.WantUnwritten(t, err)
 }
 
 func testNoPermission(t *testing.T, w world) {
@@ -40,14 +39,14 @@ func testNoPermission(t *testing.T, w world) {
 		w.client = closed(t, redis.NewClient(&redis.Options{Addr: addrOf(w), Username: "stranger", Password: "secret"}))
 		return w
 	}
-	wantRefused(t, stranger("+@all", "-eval", "-evalsha", "~*").Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "NOPERM")
-	wantRefused(t, stranger("+@all", "~{*").Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "NOPERM")
+	wantRejected(t, stranger("+@all", "-eval", "-evalsha", "~*").Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "NOPERM")
+	wantRejected(t, stranger("+@all", "~{*").Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "NOPERM")
 	// In the application's part it is the application's error.
 	err := stranger("+@all", "-rpush", "~*").Append(t.Context(), "alice", 7, "x")
 	fencetest.WantKind(t, err, leasehold.Other)
 
 	w.client = closed(t, redis.NewClient(&redis.Options{Addr: addrOf(w), Username: "stranger", Password: "guess"}))
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "WRONGPASS")
+	wantRejected(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrInvalid, "WRONGPASS")
 }
 
 func toAny(words []string) (all []any) {
@@ -67,8 +66,8 @@ func testReplica(t *testing.T, w world) {
 			t.Error(err)
 		}
 	}()
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "READONLY")
-	wantRefused(t, w.Append(t.Context(), "alice", 8, "x"), leasehold.ErrUnavailable, "READONLY")
+	wantRejected(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "READONLY")
+	wantRejected(t, w.Append(t.Context(), "alice", 8, "x"), leasehold.ErrUnavailable, "READONLY")
 }
 
 func testFull(t *testing.T, w world) {
@@ -80,10 +79,10 @@ func testFull(t *testing.T, w world) {
 			t.Error(err)
 		}
 	}()
-	wantRefused(t, w.Append(t.Context(), "alice", 8, "x"), leasehold.ErrLimit, "OOM")
+	wantRejected(t, w.Append(t.Context(), "alice", 8, "x"), leasehold.ErrLimit, "OOM")
 }
 
-// While one script runs for too long, Redis refuses others.
+// While a script exceeds its time limit, Redis rejects others.
 func testBusy(t *testing.T, w world) {
 	if err := w.client.ConfigSet(t.Context(), "busy-reply-threshold", "1").Err(); err != nil {
 		t.Fatal(err)
@@ -99,7 +98,7 @@ func testBusy(t *testing.T, w world) {
 			Eval(t.Context(), "while true do end", nil).Err()
 	}()
 	await(t, "a busy server", func() bool { return redis.HasErrorPrefix(w.client.Get(t.Context(), "x").Err(), "BUSY") })
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "BUSY")
+	wantRejected(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "BUSY")
 	if err := w.client.ScriptKill(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +106,7 @@ func testBusy(t *testing.T, w world) {
 	w.mustAppend(t, "alice", 6, "a")
 }
 
-// await asks again and again until something is true.
+// await polls until a condition is true.
 func await(t testing.TB, what string, try func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -118,15 +117,15 @@ func await(t testing.TB, what string, try func() bool) {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			t.Fatalf("waiting in vain for %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
 
-// A connection that ends before the answer: it may have been written, it is said
-// so, and it is not sent again.
+// A connection that breaks before the response: the error is indeterminate, and the script is not
+// sent again.
 func testConnectionLost(t *testing.T, w world) {
-	w.mustAppend(t, "alice", 7, "a") // so that the script is known
+	w.mustAppend(t, "alice", 7, "a") // so that the script is cached
 	direct := w
 	dials := 0
 	w.client = closed(t, redis.NewClient(&redis.Options{
@@ -135,32 +134,32 @@ func testConnectionLost(t *testing.T, w world) {
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			dials++
 			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return &deaf{Conn: conn}, err
+			return &brokenConn{Conn: conn}, err
 		},
 	}))
 	err := w.Append(t.Context(), "alice", 7, "b")
 	fencetest.WantKind(t, err, leasehold.ErrIndeterminate, "may have been written")
 	if !errors.Is(err, leasehold.ErrIndeterminate) || !errors.Is(err, io.EOF) {
-		t.Errorf("error %v, want the end of the connection, and that the outcome is unknown", err)
+		t.Errorf("error %v, want io.EOF and ErrIndeterminate", err)
 	}
-	await(t, "the write that nobody has heard of", func() bool { return len(direct.Lines(t, "alice")) > 1 })
+	await(t, "the write without a response", func() bool { return len(direct.Lines(t, "alice")) > 1 })
 	if got := strings.Join(direct.Lines(t, "alice"), " "); got != "a b" || dials != 1 {
 		t.Errorf("lines %q over %d connections, want it sent once", got, dials)
 	}
 }
 
-// deaf is a connection that ends when a script was sent.
-type deaf struct {
+// brokenConn is a connection that breaks after a script was sent.
+type brokenConn struct {
 	net.Conn
 	gone bool
 }
 
-func (d *deaf) Write(b []byte) (int, error) {
+func (d *brokenConn) Write(b []byte) (int, error) {
 	d.gone = d.gone || strings.Contains(string(b), "evalsha")
 	return d.Conn.Write(b)
 }
 
-func (d *deaf) Read(b []byte) (int, error) {
+func (d *brokenConn) Read(b []byte) (int, error) {
 	if d.gone {
 		return 0, io.EOF
 	}
@@ -168,16 +167,16 @@ func (d *deaf) Read(b []byte) (int, error) {
 }
 
 func testAway(t *testing.T, w world) {
-	w.client = closed(t, redis.NewClient(&redis.Options{Addr: addrOf(w)})) // with no connection from before
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "refused")
+	w.client = closed(t, redis.NewClient(&redis.Options{Addr: addrOf(w)})) // without open connections
+	wantRejected(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "refused")
 	fencetest.WantKind(t, w.Append(t.Context(), "", 7, "x"), leasehold.ErrInvalid)
 	if err := w.client.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantRefused(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "closed")
+	wantRejected(t, w.Append(t.Context(), "alice", 7, "x"), leasehold.ErrUnavailable, "closed")
 }
 
-// A server that does not answer is waited for as long as the context says.
+// A call to a server that does not respond ends with the context.
 func TestHangs(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -199,8 +198,7 @@ func awaitCluster(t *testing.T, node *redis.Client) {
 	})
 }
 
-// Keys that are not in the slot of the resource are refused, and those that have
-// its tag are in it.
+// Keys in another slot than the resource's are rejected; those with its tag are in its slot.
 func testSlots(t *testing.T, w world) {
 	two := fenceredis.NewScript("redis.call('SET', KEYS[1], 'x') return redis.call('SET', KEYS[2], 'x')")
 	run := func(keys ...string) error {
@@ -209,6 +207,6 @@ func testSlots(t *testing.T, w world) {
 	if err := run("{alice}:1", "another:{alice}"); err != nil {
 		t.Error(err)
 	}
-	wantRefused(t, run("{alice}:1", "{bob}:2"), leasehold.ErrInvalid, "CROSSSLOT")
-	wantRefused(t, run("alice:1", "alice:2"), leasehold.ErrInvalid, "CROSSSLOT")
+	wantRejected(t, run("{alice}:1", "{bob}:2"), leasehold.ErrInvalid, "CROSSSLOT")
+	wantRejected(t, run("alice:1", "alice:2"), leasehold.ErrInvalid, "CROSSSLOT")
 }

@@ -13,46 +13,44 @@ import (
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
 )
 
-// DefaultPrefix is what the keys of fences begin with unless Guard says otherwise.
+// DefaultPrefix is the default of Guard.Prefix.
 const DefaultPrefix = "leasehold:fence:"
 
-// MinTTL is the least that Guard.TTL can be.
+// MinTTL is the minimum of Guard.TTL.
 const MinTTL = time.Minute
 
-// Guard guards writes to Redis. The zero Guard is ready to be used. It has no
-// state: its methods may be called by many goroutines at once, and with many
-// clients.
+// Guard guards writes to Redis. The zero Guard is ready to use. It has no state and is safe
+// for concurrent use, with any number of clients.
 type Guard struct {
-	// Prefix is what the keys of fences begin with. Default DefaultPrefix. It has
-	// no braces. Each namespace has its own generations: give each a prefix of its
-	// own, or resources that differ.
+	// Prefix begins the keys of fences. Default DefaultPrefix. It must not contain braces.
+	// Generations of different namespaces are unrelated: give each namespace its own
+	// prefix, or different resources.
 	Prefix string
 
-	// TTL is for how long a generation is remembered after the last write. A writer
-	// that is later than that is no longer refused. Default 0: for ever. At least
-	// MinTTL, and better days: more than any process can be stopped and go on.
+	// TTL is how long a generation is stored after the last write. A later write is not
+	// rejected. Default 0: forever. It is at least MinTTL and should be days: longer than
+	// a process can be paused.
 	TTL time.Duration
 }
 
-// Key returns the key that remembers the generation of a resource. The resource
-// is its hash tag: in a cluster, keys with the tag "{resource}" are in one slot
-// with it.
+// Key returns the key with the generation of a resource. The resource is its hash tag: in a
+// cluster, keys with the tag "{resource}" are in the same slot.
 func (g Guard) Key(resource string) string {
 	return cmp.Or(g.Prefix, DefaultPrefix) + "{" + resource + "}"
 }
 
-// checkOnly is the guard's part of a script, and none of the application's.
+// checkOnly is a script without an application's part.
 var checkOnly = NewScript("")
 
-// Check makes Redis know of a generation: what earlier owners write from now on is
-// refused. A new owner calls it before it reads what it will act upon. It fails
-// with [leasehold.ErrStale] if a later owner has come. It is one round trip.
+// Check stores a generation: later writes of earlier owners are rejected. A new owner calls it
+// before it reads its state. It fails with [leasehold.ErrStale] if a later owner has written.
+// It costs one round trip.
 //
-// It is no leave to write without the guard, since the next owner may come between:
-// that is what [Guard.Run] and [Guard.Do] are for.
+// It does not permit writes without the guard, because the next owner may write first: use
+// [Guard.Run] and [Guard.Do].
 func (g Guard) Check(ctx context.Context, client redis.UniversalClient, resource string, generation leasehold.Generation) error {
 	err := g.Run(ctx, client, checkOnly, resource, generation, nil).Err()
-	if errors.Is(err, redis.Nil) { // which is what a script that returns nothing returns
+	if errors.Is(err, redis.Nil) { // the result of a script without a return value
 		return nil
 	}
 	return err
@@ -66,32 +64,32 @@ func (g Guard) validate(ctx context.Context, script *Script, resource string, ge
 	}
 	switch {
 	case strings.ContainsAny(resource, braces):
-		return invalid("the resource is a hash tag of Redis, which has no braces")
+		return invalid("the resource is a hash tag of Redis and must not contain braces")
 	case strings.ContainsAny(g.Prefix, braces):
-		return invalid("the prefix has braces, which are for the resource")
+		return invalid("the prefix must not contain braces, which are for the resource")
 	case g.TTL != 0 && g.TTL < MinTTL:
-		return invalid("a fence must be remembered for " + MinTTL.String() + " at least, or for ever, which is 0")
+		return invalid("the TTL must be at least " + MinTTL.String() + ", or 0 for no expiry")
 	case script.flags:
-		return invalid("the script begins with #!, which is not possible here: leave that line out")
+		return invalid("the script begins with #!, which is not supported: remove that line")
 	case ctx.Err() != nil:
 		return token.Unwritten(leasehold.ErrUnavailable, resource, ctx.Err())
 	}
 	return nil
 }
 
-// A Command is a command of Redis with its arguments, as go-redis takes them:
+// A Command is a Redis command with its arguments, of the types that go-redis accepts:
 // Command{"SET", "{alice}:address", "10.0.1.7:8080"}.
 type Command []any
 
-// What one Do can do. Redis does nothing else meanwhile, and its Lua has room for
-// some 8,000 arguments to a command.
+// Limits of Do. Redis is blocked by a script, and its Lua permits about 8,000 arguments of a
+// command.
 const (
 	MaxCommands = 1024
 	MaxWords    = 4096 // of one command, its name included
 )
 
-// commands carries out commands, each given as the number of its words and the
-// words, and returns their replies.
+// commands runs commands, each as the number of its words and the words, and returns their
+// replies.
 var commands = NewScript(`
 local replies, at = {}, 1
 while at <= #ARGV do
@@ -101,14 +99,13 @@ while at <= #ARGV do
 end
 return replies`)
 
-// Do carries out commands, all at once, if no later owner of the resource has
-// written, and returns their replies: strings, int64s, slices of these, and nil.
-// Keys are the keys that the commands use.
+// Do runs commands atomically if no later owner of the resource has written, and returns their
+// replies: strings, int64s, slices of these, and nil. keys are the keys of the commands.
 //
-// If a later owner has written it fails with [leasehold.ErrStale], and nothing is
-// done. If a command fails, those before it are done and those after it are not.
+// If a later owner has written, it fails with [leasehold.ErrStale] and runs nothing. If a
+// command fails, the ones before it have been executed, and those after it have not.
 //
-// It is one round trip. Where one command depends on another, use [Guard.Run].
+// It costs one round trip. For commands that depend on each other, use [Guard.Run].
 func (g Guard) Do(ctx context.Context, client redis.UniversalClient, resource string, generation leasehold.Generation, keys []string, cmds ...Command) ([]any, error) {
 	invalid := func(format string, args ...any) ([]any, error) {
 		return nil, leasehold.Errorf(token.Op, leasehold.ErrInvalid, resource, format, args...)

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A world is a guard whose fences, and whose lists of lines, nobody else has.
+// A world is a guard with its own fences and lists of lines.
 type world struct {
 	client redis.UniversalClient
 	guard  fenceredis.Guard
@@ -23,7 +23,7 @@ type world struct {
 	do     bool // writes with Do instead of a script
 }
 
-// worlds counts, so that each has keys of its own.
+// worlds numbers the worlds, for unique keys.
 var worlds atomic.Int64
 
 func newWorld(client redis.UniversalClient) world {
@@ -66,11 +66,11 @@ func (w world) mustAppend(t testing.TB, resource string, g leasehold.Generation,
 }
 
 func closed(t testing.TB, client redis.UniversalClient) redis.UniversalClient {
-	t.Cleanup(func() { _ = client.Close() }) // of a server that may be gone
+	t.Cleanup(func() { _ = client.Close() }) // the server may have stopped
 	return client
 }
 
-// TestRedis runs everything that needs a Redis on one.
+// TestRedis runs all tests with one Redis server.
 func TestRedis(t *testing.T) {
 	server := realservice.StartRedis(t)
 	client := closed(t, redis.NewClient(&redis.Options{Addr: server.Addr}))
@@ -116,13 +116,13 @@ func TestRedis(t *testing.T) {
 	})
 }
 
-// TestCluster does it in a cluster, if only of one server: that refuses keys of
-// several slots as any cluster does.
+// TestCluster runs the tests in a cluster of one server, which rejects keys of several slots like any
+// cluster.
 func TestCluster(t *testing.T) {
 	server := realservice.StartRedis(t, "--cluster-enabled", "yes")
 	client := closed(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}}))
 	node := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer node.Close() //nolint:errcheck // it is done
+	defer node.Close() //nolint:errcheck // the test has ended
 	if err := node.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}

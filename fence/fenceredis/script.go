@@ -9,17 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The guard's part of every script, around the application's. The first key is the
-// fence. The first arguments are the generation, in 20 digits, and for how many
-// milliseconds to remember it, 0 for ever. A number of Lua has 53 bits, too few for
-// a generation: so its halves are compared.
+// The guard's part of every script, around the application's. The first key is the fence. The
+// first arguments are the generation, in 20 digits, and its TTL in milliseconds, 0 for none.
+// Lua's numbers have 53 bits, too few for a generation: its halves are compared.
 //
-// Whose an error is must be plain, since only the application's can come after a
-// write. The guard's are returned. To the application's Redis adds where they were
-// raised, and those that it returned get a mark, which translate takes off again.
+// Errors of the guard and of the application must be distinguishable, because only the latter
+// may occur after a write. The guard returns its errors. Redis adds the position to errors
+// that the application's part raises, and errors that it returns get a prefix, which
+// translate removes.
 //
-// The application's part begins in the first line, so that Redis counts its lines
-// as its author does. A line of its own ends it, in case it ends with a comment.
+// The application's part begins in the first line, so that line numbers in errors are
+// correct. It ends with a newline, in case its last line is a comment.
 const (
 	before = `local application = function(KEYS, ARGV) `
 	after  = `
@@ -58,41 +58,39 @@ end
 return result`
 )
 
-// How the guard's part says no, and that it was not the guard's part.
+// Prefixes of errors.
 const (
-	stale        = "LEASEHOLDSTALE" // and the generation that is known
-	alien        = "LEASEHOLDALIEN" // and the key that is no fence
-	applications = "LEASEHOLDAPP"   // and the error that the application returned
+	stale        = "LEASEHOLDSTALE" // followed by the stored generation
+	alien        = "LEASEHOLDALIEN" // followed by the key that is not a fence
+	applications = "LEASEHOLDAPP"   // followed by the error of the application's part
 )
 
-// A Script is a script in Lua that runs only if a lease allows it. It is made
-// once, and may be run by many goroutines at once.
+// A Script is a guarded Lua script. It is immutable and safe for concurrent use.
 type Script struct {
 	source string
 	hash   string
-	flags  bool // the application's part begins with #!, which would have to be first
+	flags  bool // the application's part begins with #!
 }
 
-// NewScript makes a script. In it KEYS and ARGV are what [Guard.Run] is given, and
-// what it returns is what Run returns: all is as without the guard.
+// NewScript returns a script. Its KEYS and ARGV are the keys and args of [Guard.Run], and its
+// result is that of Run, as without the guard.
 //
-// A source that begins with #! is refused when it is run: that line would speak for
-// the guard's part, too.
+// A source that begins with #! is an error of Run: the flags would also apply to the guard's
+// part.
 func NewScript(source string) *Script {
 	whole := before + source + after
 	return &Script{whole, redis.NewScript(whole).Hash(), strings.HasPrefix(source, "#!")}
 }
 
-// Run runs a script if no later owner of the resource has written, and remembers
-// the generation. If one has, the command that it returns has an error of kind
-// [leasehold.ErrStale], and nothing of the script was run.
+// Run runs a script if no later owner of the resource has written, and stores the generation.
+// If a later owner has written, the error of the command is [leasehold.ErrStale], and the
+// script was not run.
 //
-// If Redis could not run it, the error has a kind, and is [leasehold.ErrIndeterminate] if it may
-// have been run. Errors of the script itself are returned as they are, and so is
-// [redis.Nil]. Redis undoes nothing: what a script wrote before it failed is
-// written.
+// If Redis could not run the script, the error has a kind; it is [leasehold.ErrIndeterminate]
+// if the script may have run. Errors of the script itself, and [redis.Nil], are returned
+// unchanged. Redis has no rollback: writes of a script before its error remain.
 //
-// It is one round trip, or two if Redis has not seen the script before.
+// It costs one round trip, or two if Redis has not cached the script.
 func (g Guard) Run(ctx context.Context, client redis.UniversalClient, script *Script, resource string, generation leasehold.Generation, keys []string, args ...any) *redis.Cmd {
 	if err := g.validate(ctx, script, resource, generation); err != nil {
 		cmd := redis.NewCmd(ctx)
@@ -118,14 +116,14 @@ func (g Guard) Run(ctx context.Context, client redis.UniversalClient, script *Sc
 func send(ctx context.Context, client redis.UniversalClient, words []any) *redis.Cmd {
 	const firstKey = 3
 	cmd := redis.NewCmd(ctx, words...)
-	cmd.SetFirstKeyPos(firstKey)       // by which a cluster finds the server
-	_ = client.Process(ctx, once{cmd}) // the command has the error
+	cmd.SetFirstKeyPos(firstKey)          // selects the server in a cluster
+	_ = client.Process(ctx, noRetry{cmd}) // the command has the error
 	return cmd
 }
 
-// once is a command that go-redis does not send again if there was no answer. It
-// may have been carried out, and to do so twice is more than the caller asked for.
-type once struct{ *redis.Cmd }
+// noRetry is a command that go-redis does not retry without a response: it may have been
+// executed.
+type noRetry struct{ *redis.Cmd }
 
 // NoRetry is for go-redis.
-func (once) NoRetry() bool { return true }
+func (noRetry) NoRetry() bool { return true }

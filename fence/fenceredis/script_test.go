@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A script has its own keys and arguments, and its result is returned.
+// A script gets its own keys and arguments, and its result is returned.
 func testResults(t *testing.T, w world) {
 	for source, want := range map[string]any{
 		"return {KEYS[1], KEYS[2], #KEYS}":                     []any{"{alice}1", "{alice}2", int64(2)},
@@ -27,7 +27,7 @@ func testResults(t *testing.T, w world) {
 		"": nil,
 	} {
 		got, err := w.guard.Run(t.Context(), w.client, fenceredis.NewScript(source), "alice", 7, []string{"{alice}1", "{alice}2"}, "x", 7).Result()
-		if want == nil && err != redis.Nil || want != nil && err != nil { //nolint:errorlint // as go-redis returns it
+		if want == nil && err != redis.Nil || want != nil && err != nil { //nolint:errorlint // unwrapped
 			t.Errorf("%s: %v", source, err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -36,7 +36,7 @@ func testResults(t *testing.T, w world) {
 	}
 }
 
-// Redis may forget scripts at any time.
+// Redis may flush its script cache at any time.
 func testScriptCache(t *testing.T, w world) {
 	w.mustAppend(t, "alice", 7, "a")
 	if err := w.client.ScriptFlush(t.Context()).Err(); err != nil {
@@ -49,7 +49,7 @@ func testScriptCache(t *testing.T, w world) {
 	}
 }
 
-// The errors of a script are its own, with the lines as its author counts them.
+// Errors of a script are returned unchanged, with correct line numbers.
 func testErrorsOfScript(t *testing.T, w world) {
 	for source, want := range map[string]string{
 		"return redis.error_reply('POOR no money')": "POOR no money",
@@ -60,7 +60,7 @@ func testErrorsOfScript(t *testing.T, w world) {
 		err := w.guard.Run(t.Context(), w.client, fenceredis.NewScript(source), "alice", 7, []string{"{alice}"}).Err()
 		var reply redis.Error
 		if !errors.As(err, &reply) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want one of Redis that says %q", source, err, want)
+			t.Errorf("%s: error %v, want a Redis error with %q", source, err, want)
 		}
 		fencetest.WantKind(t, err, leasehold.Other)
 	}
@@ -82,7 +82,7 @@ func testCommands(t *testing.T, w world) {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
 
-	// Redis has no rollback: those before the one that fails are done.
+	// Redis has no rollback: the commands before the failed one are executed.
 	_, err = w.guard.Do(t.Context(), w.client, "alice", 7, []string{name, count},
 		fenceredis.Command{"INCR", count}, fenceredis.Command{"INCR", name}, fenceredis.Command{"INCR", count})
 	fencetest.WantKind(t, err, leasehold.Other, "not an integer")
@@ -97,7 +97,7 @@ func testCommands(t *testing.T, w world) {
 	}
 	most[0], most[1] = "RPUSH", "{alice}:most"
 	if got, err := w.guard.Do(t.Context(), w.client, "alice", 7, []string{"{alice}:most"}, most); err != nil || got[0] != int64(fenceredis.MaxWords-2) {
-		t.Errorf("as many words as there may be: %v (%v)", got, err)
+		t.Errorf("the maximum number of words: %v (%v)", got, err)
 	}
 	for name, cmds := range map[string][]fenceredis.Command{
 		"none":         nil,
@@ -112,7 +112,7 @@ func testCommands(t *testing.T, w world) {
 	}
 }
 
-// A new owner that reads first makes itself known.
+// A new owner stores its generation before it reads.
 func testCheck(t *testing.T, w world) {
 	w.mustAppend(t, "alice", 7, "a")
 	if err := w.guard.Check(t.Context(), w.client, "alice", 8); err != nil {
@@ -122,7 +122,7 @@ func testCheck(t *testing.T, w world) {
 	fencetest.WantKind(t, w.guard.Check(t.Context(), w.client, "alice", 7), leasehold.ErrStale)
 }
 
-// A write prolongs the memory of a fence, and a guard without a TTL makes it last.
+// A write extends the TTL of a fence, and a guard without a TTL removes it.
 func testExpiry(t *testing.T, w world) {
 	key := w.guard.Key("alice")
 	left := func() time.Duration {
@@ -137,27 +137,27 @@ func testExpiry(t *testing.T, w world) {
 	w.guard.TTL = 24 * time.Hour
 	w.mustAppend(t, "alice", 8, "b")
 	if d := left(); d <= 23*time.Hour || d > 24*time.Hour {
-		t.Errorf("it is remembered for %v, want 24 h", d)
+		t.Errorf("the TTL is %v, want 24 h", d)
 	}
 	if err := w.client.PExpire(t.Context(), key, time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
 	w.mustAppend(t, "alice", 8, "b")
 	if d := left(); d <= 23*time.Hour {
-		t.Errorf("after a write it is remembered for %v, want 24 h", d)
+		t.Errorf("after a write the TTL is %v, want 24 h", d)
 	}
 	w.guard = forEver
 	w.mustAppend(t, "alice", 8, "b")
 	if d := left(); d >= 0 {
-		t.Errorf("it is remembered for %v, want for ever", d)
+		t.Errorf("the TTL is %v, want none", d)
 	}
 	if err := w.client.Del(t.Context(), key).Err(); err != nil {
 		t.Fatal(err)
 	}
-	w.mustAppend(t, "alice", 7, "late") // what is forgotten protects nobody
+	w.mustAppend(t, "alice", 7, "late") // without a fence the late write is accepted
 }
 
-// A key that is something else is left alone.
+// A key with another value is not changed.
 func testAlienKey(t *testing.T, w world) {
 	for name, set := range map[string]func(key string) error{
 		"text":      func(key string) error { return w.client.Set(t.Context(), key, "hello", 0).Err() },
@@ -169,8 +169,8 @@ func testAlienKey(t *testing.T, w world) {
 			t.Fatal(err)
 		}
 		err := w.Append(t.Context(), name, 7, "x")
-		fencetest.WantKind(t, err, leasehold.ErrInvalid, "is no fence", w.guard.Key(name))
-		fencetest.WantKnown(t, err)
+		fencetest.WantKind(t, err, leasehold.ErrInvalid, "is not a fence", w.guard.Key(name))
+		fencetest.WantUnwritten(t, err)
 		if lines := w.Lines(t, name); lines != nil {
 			t.Errorf("%s: written %q", name, lines)
 		}

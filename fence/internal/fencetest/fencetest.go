@@ -1,5 +1,4 @@
-// Package fencetest is what every guard must do, whatever its database: one
-// suite for all of them.
+// Package fencetest is the test suite for the guards of all databases.
 package fencetest
 
 import (
@@ -18,17 +17,15 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Guarded database has a list of lines for each resource. Its methods may be
-// called by many goroutines at once.
+// A Guarded database has a list of lines for each resource. It is safe for concurrent use.
 type Guarded interface {
 	// Append adds a line to the list of a resource, through the guard.
 	Append(ctx context.Context, resource string, generation leasehold.Generation, line string) error
-	// Lines returns the list of a resource, around the guard.
+	// Lines returns the list of a resource, without the guard.
 	Lines(t testing.TB, resource string) []string
 }
 
-// Run runs the suite. Each test gets a database of its own, or lists that nobody
-// else uses.
+// Run runs the suite. Each test gets its own database, or its own lists.
 func Run(t *testing.T, fresh func(t *testing.T) Guarded) {
 	for name, test := range map[string]func(*testing.T, Guarded){
 		"rising":              testRising,
@@ -52,31 +49,31 @@ func mustAppend(t testing.TB, db Guarded, resource string, g leasehold.Generatio
 	}
 }
 
-// WantKind wants an error of a kind that says all of these things.
-func WantKind(t testing.TB, err error, kind leasehold.Kind, says ...string) {
+// WantKind checks the kind of an error, and that its text contains these parts.
+func WantKind(t testing.TB, err error, kind leasehold.Kind, parts ...string) {
 	t.Helper()
 	if err == nil || leasehold.KindOf(err) != kind {
 		t.Errorf("error %v, want one of kind %v", err, kind)
 	}
-	for _, text := range says {
-		if !strings.Contains(fmt.Sprint(err), text) {
-			t.Errorf("error %v, want it to say %q", err, text)
+	for _, part := range parts {
+		if !strings.Contains(fmt.Sprint(err), part) {
+			t.Errorf("error %v, want one with %q", err, part)
 		}
 	}
 }
 
-// WantKnown wants an error after which it is known that nothing was written.
-func WantKnown(t testing.TB, err error) {
+// WantUnwritten checks that an error means that nothing was written.
+func WantUnwritten(t testing.TB, err error) {
 	t.Helper()
 	if err == nil || errors.Is(err, leasehold.ErrIndeterminate) {
-		t.Errorf("error %v, want one after which it is known that nothing was written", err)
+		t.Errorf("error %v, want one that is not indeterminate", err)
 	}
 }
 
-func wantStale(t testing.TB, err error, says ...string) {
+func wantStale(t testing.TB, err error, parts ...string) {
 	t.Helper()
-	WantKind(t, err, leasehold.ErrStale, says...)
-	WantKnown(t, err)
+	WantKind(t, err, leasehold.ErrStale, parts...)
+	WantUnwritten(t, err)
 }
 
 func wantLines(t testing.TB, db Guarded, resource string, want ...string) {
@@ -94,8 +91,8 @@ func testRising(t *testing.T, db Guarded) {
 	wantLines(t, db, "alice", "1", "2", "3", "4")
 }
 
-// The picture that fencing is for: an owner checks its lease and pauses, another
-// becomes the owner and writes, and the first one's write arrives.
+// The purpose of fencing: an owner checks its lease and pauses, another becomes the owner and
+// writes, and then the write of the first one arrives.
 func testLateWriter(t *testing.T, db Guarded) {
 	mustAppend(t, db, "alice", 7, "a")
 	mustAppend(t, db, "alice", 8, "b")
@@ -114,7 +111,7 @@ func testResourcesAreApart(t *testing.T, db Guarded) {
 	wantLines(t, db, "bob", "b")
 }
 
-// None of these is taken for another, or for something that it says.
+// Unusual resources are distinct, and are not interpreted.
 func testOddResources(t *testing.T, db Guarded) {
 	odd := []string{
 		"a", "A", "ä", "a\u0308", "a b", " a", "a ", "a/b", "a:b", "'; DROP TABLE x; --", "$1", "%s", "\n",
@@ -129,8 +126,8 @@ func testOddResources(t *testing.T, db Guarded) {
 	}
 }
 
-// A generation has 63 bits: more than a number of Lua or JavaScript, and more or
-// fewer digits than the next.
+// A generation has 63 bits, more than a number in Lua or JavaScript, and its number of digits
+// varies.
 func testLargeGenerations(t *testing.T, db Guarded) {
 	for _, g := range []leasehold.Generation{
 		1, 9, 10, 99, 1<<32 - 1, 1 << 32, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1<<53 + 2,
@@ -168,7 +165,7 @@ func testBadInput(t *testing.T, db Guarded) {
 		t.Run(name, func(t *testing.T) {
 			err := db.Append(t.Context(), c.resource, c.generation, "x")
 			WantKind(t, err, leasehold.ErrInvalid)
-			WantKnown(t, err)
+			WantUnwritten(t, err)
 		})
 	}
 	wantLines(t, db, "alice")
@@ -179,23 +176,23 @@ func testContext(t *testing.T, db Guarded) {
 	cancel()
 	err := db.Append(ctx, "alice", 9, "x")
 	WantKind(t, err, leasehold.ErrUnavailable, "nothing was written")
-	WantKnown(t, err)
+	WantUnwritten(t, err)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want the context's", err)
 	}
-	mustAppend(t, db, "alice", 8, "a") // the other has left nothing
+	mustAppend(t, db, "alice", 8, "a") // the cancelled write has stored no generation
 	wantLines(t, db, "alice", "a")
 }
 
-// Writers of many generations at once, on one resource: what was accepted has
-// rising generations, in the order in which it was written (I9). What was
-// reported written is there, once, and what was refused is not.
+// Concurrent writers of many generations on one resource: the generations of accepted writes
+// rise in the order of the writes (I9). Each acknowledged write is there once, and no rejected
+// one.
 func testManyWriters(t *testing.T, db Guarded) {
 	const writers, writes = 8, 40
 	var granted atomic.Uint64 // the last generation
 	granted.Store(1)
 	var mu sync.Mutex
-	written, refused := make(map[string]bool), 0
+	written, rejected := make(map[string]bool), 0
 	var all sync.WaitGroup
 	for i := range writers {
 		all.Go(func() {
@@ -212,8 +209,8 @@ func testManyWriters(t *testing.T, db Guarded) {
 				case err == nil:
 					written[line] = true
 				case leasehold.KindOf(err) == leasehold.ErrStale, leasehold.KindOf(err) == leasehold.ErrUnavailable:
-					WantKnown(t, err)
-					refused++
+					WantUnwritten(t, err)
+					rejected++
 				default:
 					t.Error(err)
 				}
@@ -222,14 +219,14 @@ func testManyWriters(t *testing.T, db Guarded) {
 		})
 	}
 	all.Wait()
-	if len(written) == 0 || refused == 0 {
-		t.Errorf("%d written, %d refused: they were not many at once", len(written), refused)
+	if len(written) == 0 || rejected == 0 {
+		t.Errorf("%d written, %d rejected: the writers were not concurrent", len(written), rejected)
 	}
 	wantRising(t, db.Lines(t, "alice"), written)
 }
 
-// wantRising wants lines that begin with rising generations, and all of those
-// that were written and no others.
+// wantRising checks that the generations of the lines rise, and that the lines are those that
+// were written.
 func wantRising(t *testing.T, lines []string, written map[string]bool) {
 	t.Helper()
 	var highest uint64
@@ -243,11 +240,11 @@ func wantRising(t *testing.T, lines []string, written map[string]bool) {
 		}
 		highest = max(highest, g)
 		if !written[line] {
-			t.Errorf("%q was refused, or is there twice", line)
+			t.Errorf("%q was rejected, or is repeated", line)
 		}
 		delete(written, line)
 	}
 	for line := range written {
-		t.Errorf("%q was written, and is not there", line)
+		t.Errorf("%q was written, but is missing", line)
 	}
 }

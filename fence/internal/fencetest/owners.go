@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// The late writer again, with owners and a manager that are real. They are on
-// virtual time, and the database is not: its calls are made by a goroutine
-// outside, and the clock stands still while one is under way.
+// The late writer again, with real owners and a manager. They use virtual time, but the
+// database does not: a goroutine outside makes its calls, and virtual time does not advance
+// during a call.
 func testRealOwners(t *testing.T, db Guarded) {
 	type call struct {
 		generation leasehold.Generation
@@ -49,7 +49,7 @@ func testRealOwners(t *testing.T, db Guarded) {
 		if err := add(check(second), "b"); err != nil {
 			t.Error(err)
 		}
-		a.Resume() // it goes on where it was, with the lease in its hand
+		a.Resume() // continues with the old lease
 		wantStale(t, add(old, "a, late"))
 		if first.Held(old) {
 			t.Error("the lease is held although another has taken over")

@@ -10,21 +10,21 @@ import (
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
 )
 
-// FuzzParse: a database's text is a generation only if we would have written it so, and two of
-// them are in the order of their texts. Databases compare texts.
+// FuzzParse: a text is a generation only if Format returns it, and texts sort like generations,
+// because databases compare texts.
 func FuzzParse(f *testing.F) {
 	f.Add("00000000000000000005", "00000000000000000006")
-	f.Add("18446744073709551616", "99999999999999999999") // beyond all
+	f.Add("18446744073709551616", "99999999999999999999") // too large
 	f.Add("+0000000000000000005", " 0000000000000000005")
 	f.Add("", "5")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		x, ok := token.Parse(a)
 		if ok && token.Format(x) != a {
-			t.Fatalf("%q is read as %d, which is written %q", a, x, token.Format(x))
+			t.Fatalf("%q is parsed as %d, which is formatted as %q", a, x, token.Format(x))
 		}
 		y, also := token.Parse(b)
 		if ok && also && strings.Compare(a, b) != compare(x, y) {
-			t.Fatalf("%q and %q are not in the order of %d and %d", a, b, x, y)
+			t.Fatalf("%q and %q do not sort like %d and %d", a, b, x, y)
 		}
 	})
 }
@@ -39,8 +39,7 @@ func compare(x, y leasehold.Generation) int {
 	return 0
 }
 
-// FuzzValidate: what is let through fits every database, and what is not is refused with an
-// error that can be printed.
+// FuzzValidate: a valid resource fits every database, and the error of an invalid one is printable.
 func FuzzValidate(f *testing.F) {
 	f.Add("resource", uint64(5))
 	f.Add("a\x00b", uint64(5))
@@ -51,7 +50,7 @@ func FuzzValidate(f *testing.F) {
 		switch {
 		case err == nil:
 			if resource == "" || len(resource) > token.MaxResourceLen || !utf8.ValidString(resource) || strings.Contains(resource, "\x00") || generation == 0 || generation > math.MaxInt64 {
-				t.Fatalf("%q, %d is let through", resource, generation)
+				t.Fatalf("%q, %d is accepted", resource, generation)
 			}
 		case leasehold.KindOf(err) != leasehold.ErrInvalid || !utf8.ValidString(err.Error()):
 			t.Fatalf("%q", err)

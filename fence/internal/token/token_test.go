@@ -15,7 +15,7 @@ func TestValidate(t *testing.T) {
 	for name, c := range map[string]struct {
 		resource   string
 		generation leasehold.Generation
-		want       string // in the error, "" for none
+		want       string // in the error; "": valid
 	}{
 		"the least":          {"a", 1, ""},
 		"the most":           {strings.Repeat("x", token.MaxResourceLen), math.MaxInt64, ""},
@@ -34,7 +34,7 @@ func TestValidate(t *testing.T) {
 		case c.want != "" && (leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want an invalid one with %q", name, err, c.want)
 		case err != nil && len(err.Error()) > 200:
-			t.Errorf("%s: an error of %d bytes", name, len(err.Error()))
+			t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
 		}
 	}
 }
@@ -44,21 +44,21 @@ func TestFormatKeepsTheOrder(t *testing.T) {
 		a := leasehold.Generation(rapid.Uint64().Draw(t, "a"))
 		b := leasehold.Generation(rapid.Uint64().Draw(t, "b"))
 		if got, want := strings.Compare(token.Format(a), token.Format(b)), cmp.Compare(a, b); got != want {
-			t.Fatalf("as text %d, as numbers %d", got, want)
+			t.Fatalf("texts compare as %d, generations as %d", got, want)
 		}
 		if back, ok := token.Parse(token.Format(a)); !ok || back != a {
-			t.Fatalf("%d was read as %d, %t", a, back, ok)
+			t.Fatalf("%d was parsed as %d, %t", a, back, ok)
 		}
 	})
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for _, text := range []string{
 		"", "1", "0000000000000000000", "000000000000000000001", "-0000000000000000001",
 		"+0000000000000000001", "0000000000000000000x", "99999999999999999999", " 0000000000000000001",
 	} {
 		if g, ok := token.Parse(text); ok {
-			t.Errorf("%q was read as %d", text, g)
+			t.Errorf("%q was parsed as %d", text, g)
 		}
 	}
 }

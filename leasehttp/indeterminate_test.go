@@ -123,14 +123,14 @@ func TestAttemptCancelledByMoveIsIndeterminate(t *testing.T) {
 		})
 	}, func(t *testing.T, c *leaseholdtest.Cluster, has, _ *leaseholdtest.Node) {
 		transport := route(t, c.Node("caller"), leasehttp.TransportConfig{Attempts: 1})
-		finalError := make(chan error, 1)
+		ended := make(chan error, 1)
 		go func() {
 			_, err := try(transport, request(t, "PUT", "http://presence/", "x"))
-			finalError <- err
+			ended <- err
 		}()
 		c.Advance(100 * time.Millisecond)
 		has.Pause()
-		if err := <-finalError; leasehold.KindOf(err) != leasehold.ErrIndeterminate {
+		if err := <-ended; leasehold.KindOf(err) != leasehold.ErrIndeterminate {
 			t.Errorf("%v", err)
 		}
 		has.Resume()

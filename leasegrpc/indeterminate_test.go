@@ -24,7 +24,7 @@ func TestIndeterminateAttemptIsNotHidden(t *testing.T) {
 		code  codes.Code
 		text  string
 	}{
-		"nobody is there": {
+		"unreachable": {
 			after: func(c *leaseholdtest.Cluster, _ counterClient, _ *lookup.Lookup) { c.Node("a").Kill() },
 			time:  10 * time.Minute, code: codes.Unavailable, text: "gave up after 40 attempts",
 		},
