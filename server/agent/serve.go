@@ -34,7 +34,7 @@ func Listen(addr string, trusted bool, mode os.FileMode) (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, addr, "%w; choose another with --listen", err)
+		return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, addr, "%w\nChoose another address with --listen.", err)
 	}
 	return l, nil
 }
