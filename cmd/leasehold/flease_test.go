@@ -238,7 +238,7 @@ func TestFleaseTwice(t *testing.T) {
 	lonely.await(t, "none: add --control")
 	status := inTerminal(t, "flease", "status", "--member", elsewhere)
 	status.end(t, 2)
-	if _, errs := status.text(); !strings.Contains(errs, "not the control of a member") {
+	if _, errs := status.text(); !strings.Contains(errs, "A member with --tcp has a control address only with --control") {
 		t.Errorf("no control: %s", errs)
 	}
 	for _, m := range append(members, lonely) {
@@ -283,8 +283,8 @@ func TestFleaseBadFlags(t *testing.T) {
 		{`acquire ""`, "resource name of 0 bytes: want 1 to 255"},
 		{"acquire " + strings.Repeat("a", 256), "resource name of 256 bytes"},
 		{"acquire a --member 10.0.0.1:7001", "want a loopback address"},
-		{"acquire a --member 127.0.0.1:1", "no member answers"},
-		{"status --member 127.0.0.1:1", "no member answers"},
+		{"acquire a --member 127.0.0.1:1", "no member responds"},
+		{"status --member 127.0.0.1:1", "no member responds"},
 	} {
 		args := strings.Fields(test.args)
 		if args[len(args)-1] == `""` {

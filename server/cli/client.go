@@ -201,9 +201,22 @@ func (c *Client) Explain(ctx context.Context, err error) error {
 	case errors.As(err, &ended) || errors.As(err, &trouble):
 		return err
 	case errors.As(err, &unreachable):
-		return Fail(fmt.Errorf("%w\n%s", err, c.connectAdvice(unreachable.Reasons)))
+		return Fail(c.explainUnreachable(err, unreachable.Reasons))
 	}
 	return c.explainRefusal(err)
+}
+
+// explainUnreachable adds advice to the reasons. A single reason is on the first line.
+func (c *Client) explainUnreachable(err error, reasons []string) error {
+	advice := c.connectAdvice(reasons)
+	if len(reasons) > 1 {
+		return Advised(err, advice)
+	}
+	reason := reasons[0]
+	if addr, _, _ := strings.Cut(reason, ": "); strings.Contains(reason, preface) {
+		reason = addr + ": the server closed the connection"
+	}
+	return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no manager answers: %s\n%s", reason, advice)
 }
 
 // preface is in gRPC's error if the server closes the connection before its HTTP/2 preface.
@@ -214,6 +227,9 @@ func (c *Client) connectAdvice(reasons []string) string {
 		return "The server rejects plaintext. If the managers use TLS, pass your certificate with --tls-dir."
 	}
 	for _, why := range reasons {
+		if c.Security.Tls() && (strings.Contains(why, "speaks plain") || strings.Contains(why, "connection reset")) {
+			return "The server may use plaintext: start it with certificates, or omit them here."
+		}
 		if advice := SecureAdvice(errors.New(why)); advice != "" && c.Security.Tls() {
 			return advice
 		}
