@@ -199,7 +199,7 @@ func TestChaosFlags(t *testing.T) {
 		{[]string{"--kinds", "loss,"}, "--kinds: there is a name missing"},
 		{[]string{"--store", ""}, "--store says nothing: leave it out, or say what it is to be"},
 		{[]string{"--other", ""}, "--other says nothing"},
-		{[]string{"storm"}, "takes flags only, and \"storm\" is none"},
+		{[]string{"storm"}, "takes only flags, and \"storm\" is not a flag"},
 	} {
 		var out, errs bytes.Buffer
 		got := run(t.Context(), append([]string{"chaos"}, test.args...), &out, &errs)

@@ -1,4 +1,4 @@
-// Command leasehold-lab tries to break Leasehold, in simulation and for real, and measures it.
+// Command leasehold-lab tests Leasehold in simulation and with real processes, and measures it.
 // "leasehold-lab help" lists the commands.
 package main
 

@@ -11,21 +11,21 @@ import (
 	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
-const rootHelp = `Tries to break Leasehold: the real protocol in a simulator with all faults that it
-must survive ("sim", "flease sim"), and real processes with real faults ("chaos"). It
-also tries assignment policies on workloads ("policy").
+const rootHelp = `Tests Leasehold: the real protocol in a simulator that injects every fault it must
+tolerate ("sim", "flease sim"), and real processes with real faults ("chaos"). It also
+evaluates assignment policies on workloads ("policy").
 
-Exit status: 0 nothing was found; 1 an invariant was violated; 2 it could not be done
-as asked; 3 a planted bug was not found; 130 interrupted.`
+Exit status: 0 no violation found; 1 an invariant was violated; 2 the command failed; 3 a
+planted bug was not detected; 130 interrupted.`
 
-const rootExample = `  leasehold-lab sim                 # 1000 simulated clusters, everything that can go wrong
+const rootExample = `  leasehold-lab sim                 # 1000 simulated clusters with all kinds of faults
   leasehold-lab chaos --for 30s     # a real cluster on this computer
   leasehold-lab policy try          # how a policy divides keys among owners`
 
 func newRootCommand() *cobra.Command {
-	root := cli.NewRoot("leasehold-lab", "Tests of Leasehold that anybody can repeat", rootHelp, rootExample, daemon.BuildVersion())
-	cli.AddGroup(root, "break", "Break it", simcmd.New(), simcmd.NewFlease(), chaoscmd.New())
-	cli.AddGroup(root, "try", "Try it", policycmd.New())
+	root := cli.NewRoot("leasehold-lab", "Reproducible tests of Leasehold", rootHelp, rootExample, daemon.BuildVersion())
+	cli.AddGroup(root, "break", "Fault injection", simcmd.New(), simcmd.NewFlease(), chaoscmd.New())
+	cli.AddGroup(root, "try", "Policies", policycmd.New())
 	cli.AddGroup(root, "other", "Other", daemon.NewVersionCommand())
 	root.AddCommand(append(chaoscmd.Children(), democmd.NewDemoManagerCommand())...)
 	return cli.Finish(root, "other")

@@ -96,7 +96,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	anew, _ := startLonely(t)
 	out, errs := command(t, 0, "manager", "restore", file, "--timeout", "1m", "--managers", anew)
-	if !strings.Contains(out, "restored 2 namespaces") || !strings.Contains(errs, "waiting for 4.8s, until no lease of the lost managers is valid") {
+	if !strings.Contains(out, "restored 2 namespaces") || !strings.Contains(errs, "waiting for 4.8s, until every lease of the lost managers has expired") {
 		t.Errorf("it printed %s%s", out, errs)
 	}
 	lately := leasehold.Generation(time.Now().Add(-time.Hour).Unix()) << 20 // where the group may have gone on, if its store was restored

@@ -54,7 +54,7 @@ func TestDoctorFindsRunawayClock(t *testing.T) {
 	good := startFake(t, inPresence(&fakeManager{clocks: clock(1)}))
 	bad := startFake(t, inPresence(&fakeManager{clocks: clock(3)}))
 	got, d := runDoctor(t, good.addr, bad.addr)
-	if got != int(cli.StatusViolated) || !has(d, doctor.Wrong, "rates", "that of "+bad.addr) || !has(d, doctor.Wrong, "owners", "server-2") || !has(d, doctor.Wrong, "member", "does not answer") {
+	if got != int(cli.StatusViolated) || !has(d, doctor.Wrong, "rates", "the clock of "+bad.addr) || !has(d, doctor.Wrong, "owners", "server-2") || !has(d, doctor.Wrong, "member", "does not respond") {
 		t.Errorf("exit status %d: %+v", got, d)
 	}
 }
@@ -79,7 +79,7 @@ func TestDoctorOfRealManager(t *testing.T) {
 	if got := run(t.Context(), []string{"namespace", "create", "presence", "--timeout", "1m", "--managers", addr}, &out, &out); got != 0 {
 		t.Fatal(out.String())
 	}
-	if got, d := runDoctor(t, addr); got != 0 || !has(d, doctor.Hint, "space", "nobody has joined it yet") {
+	if got, d := runDoctor(t, addr); got != 0 || !has(d, doctor.Hint, "space", "no owner has joined yet") {
 		t.Errorf("exit status %d: %+v", got, d)
 	}
 	o, err := owner.Join(t.Context(), owner.Config{Managers: []string{addr}, Namespace: "presence", Name: "a", Addr: "127.0.0.1:1", Logger: quiet})
@@ -95,7 +95,7 @@ func TestDoctorOfRealManager(t *testing.T) {
 		}
 	}
 	if got != 0 || !has(d, doctor.Fine, "leader", addr+" leads in term 1") || !has(d, doctor.Fine, "rates", "") || !has(d, doctor.Fine, "walls", "") ||
-		!has(d, doctor.Hint, "limits", "the store 9 B of 10 B") || !has(d, doctor.Fine, "limits", "owners connected 1 of 65,536") || !has(d, doctor.Hint, "owners", "cannot move state: a") {
+		!has(d, doctor.Hint, "limits", "the store 9 B of 10 B") || !has(d, doctor.Fine, "limits", "owners connected 1 of 65,536") || !has(d, doctor.Hint, "owners", "without state transfer: a") {
 		t.Errorf("exit status %d: %+v", got, d)
 	}
 }
@@ -109,7 +109,7 @@ func TestDoctorOfAFortress(t *testing.T) {
 	for _, want := range []string{
 		"tls        this computer: the certificate of spiffe://example.org/operator/alice expires on ",
 		"tls        " + f.addrs[0] + ": the certificate of spiffe://example.org/manager/m1 expires on ",
-		"access     " + f.of("access.yaml") + ": it can be read, and makes sense",
+		"access     " + f.of("access.yaml") + ": the policy is valid",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("status %d, no %q in\n%s", ended, want, said)

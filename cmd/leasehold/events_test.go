@@ -25,15 +25,15 @@ func TestEvents(t *testing.T) {
 		flags   string
 		says    string
 	}{
-		{f, "", all, "truncated", "What was before is forgotten.\n"},
-		{f, "--most 2", "leader, 1202 moved", "more", "Earlier ones are left out"},
+		{f, "", all, "truncated", "Earlier events are no longer in the journal.\n"},
+		{f, "--most 2", "leader, 1202 moved", "more", "Earlier events are omitted"},
 		{f, "--kind loss", "1200 vacated", "truncated", "vacated: expired"},
 		{f, "--kind expired,moved", "1200 vacated, 1202 moved", "truncated", "moved from server-2"},
 		{f, "--kind leader", "leader", "truncated", "10.0.0.1:7400 leads"},
-		{f, "--kind restarted", "", "truncated", "Nothing of that has happened, as far as is remembered.\n"},
+		{f, "--kind restarted", "", "truncated", "The journal has no such event.\n"},
 		{f, "--since 2026-11-15T10:20:31Z", "1201 granted, leader, 1202 moved", "truncated", ""},
-		{f, "--since 2026-11-15T10:20:33Z", "", "truncated", "Nothing of that"},
-		{diskless, "", all, "truncated diskless", "These managers keep nothing on disk: what was before the present leader led is forgotten.\n"},
+		{f, "--since 2026-11-15T10:20:33Z", "", "truncated", "The journal has no such event"},
+		{diskless, "", all, "truncated diskless", "Earlier events are not available: these managers keep only events since the current leader was elected.\n"},
 	} {
 		var out, plainly bytes.Buffer
 		args := append([]string{"events", "--managers", test.manager.addr}, strings.Fields(test.args)...)

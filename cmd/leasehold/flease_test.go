@@ -159,7 +159,7 @@ func TestFleaseCommands(t *testing.T) {
 	// itself: it hears of the next renewal, if nobody tries in between.
 	late, again := time.After(time.Minute), time.NewTicker(20*time.Millisecond)
 	defer again.Stop()
-	for shown := ""; !strings.Contains(shown, "seems to be held by member 1, fence "+first); {
+	for shown := ""; !strings.Contains(shown, "held by member 1 as last received, fence "+first); {
 		select {
 		case <-late:
 			t.Fatalf("another member shows %s", shown)
@@ -221,7 +221,7 @@ func TestFleaseTwice(t *testing.T) {
 	again := []string{"flease", "run", "--id", "1", "--members", strings.Join(list, ","), "--lease", "6s", "--epsilon", "100ms"}
 	same := inTerminal(t, again...)
 	same.end(t, 2)
-	if _, errs := same.text(); !strings.Contains(errs, "does member 1 run already?") {
+	if _, errs := same.text(); !strings.Contains(errs, "because member 1 runs already") {
 		t.Errorf("at the same address: %s", errs)
 	}
 	elsewhere := "127.0.0.1:" + free
@@ -234,11 +234,11 @@ func TestFleaseTwice(t *testing.T) {
 		t.Errorf("the first says %s%s", out, errs)
 	}
 	lonely := inTerminal(t, "flease", "run", "--tcp", "--id", "1", "--members", "1="+elsewhere+",2=127.0.0.1:1,3=127.0.0.1:2", "--lease", "100ms", "--epsilon", "10ms")
-	lonely.await(t, "ready, but it has heard 0 of the 2 others")
-	lonely.await(t, "nowhere: no command can ask it")
+	lonely.await(t, "ready, but only 0 of the 2 other members respond")
+	lonely.await(t, "none: add --control")
 	status := inTerminal(t, "flease", "status", "--member", elsewhere)
 	status.end(t, 2)
-	if _, errs := status.text(); !strings.Contains(errs, "not the control of a member") {
+	if _, errs := status.text(); !strings.Contains(errs, "A member with --tcp has a control address only with --control") {
 		t.Errorf("no control: %s", errs)
 	}
 	for _, m := range append(members, lonely) {
@@ -260,31 +260,31 @@ func TestFleaseBadFlags(t *testing.T) {
 		{"run", "--members is missing"},
 		{"run --id 1", "--members is missing"},
 		{"run --members " + one, "--id is missing"},
-		{"run --id 2 --members " + one, "--id 2: there is no such member in --members, which has 1"},
+		{"run --id 2 --members " + one, "--id 2: --members has no such member among its 1"},
 		{"run --id 1 --members " + one + " --lease 0", "--lease 0s, --epsilon 500ms, --drift 1.2: want more than 0"},
 		{"run --id 1 --members " + one + " --epsilon 0", "want more than 0"},
 		{"run --id 1 --members " + one + " --drift 0", "want more than 0"},
 		{"run --id 1 --members " + one + ",1=127.0.0.1:7002 --control 127.0.0.1:0", "member 1 twice"},
 		{"run --id 1 --members " + one + ",2=127.0.0.1:7001 --control 127.0.0.1:0", "the address of both member 1 and member 2"},
-		{"run --id 1 --members 127.0.0.1:7001", "want an id from 1 on and an address"},
+		{"run --id 1 --members 127.0.0.1:7001", "want a positive id and an address"},
 		{"run --id 1 --members 1=7001", "want host:port"},
-		{"run --id 1 --members " + one + " --control 0.0.0.0:7001", "want an address on the loopback"},
+		{"run --id 1 --members " + one + " --control 0.0.0.0:7001", "want a loopback address"},
 		{"run --id 1 --members " + one + " --key-file " + empty, "is empty"},
 		{"run --id 1 --members " + one + " --key-file /nowhere", "no such file"},
 		{"run --id 1 --members " + one + " --lease 1s --epsilon 2s", "not less than the lease"},
 		{"run --id 1 --members 1=10.0.0.1:7001 --control 127.0.0.1:0", "there is no key"},
-		{"run 1", "takes flags only"},
-		{"acquire nightly --bogus", `there is no flag --bogus; "leasehold flease acquire --help" lists those there are`},
+		{"run 1", "takes only flags"},
+		{"acquire nightly --bogus", `unknown flag --bogus; "leasehold flease acquire --help" lists the flags`},
 		{"acquire nightly --wiat 1s", "the closest is --wait"},
 		{"status a b", "accepts at most 1 arg"},
-		{"nosuch", "there is no command"},
-		{"acquire", "want the name of one resource"},
-		{"acquire a b", "want the name of one resource"},
-		{`acquire ""`, "the name of a resource has 1 to 255 bytes, this one 0"},
-		{"acquire " + strings.Repeat("a", 256), "this one 256"},
-		{"acquire a --member 10.0.0.1:7001", "want an address on the loopback"},
-		{"acquire a --member 127.0.0.1:1", "no member answers"},
-		{"status --member 127.0.0.1:1", "no member answers"},
+		{"nosuch", `no subcommand "nosuch"`},
+		{"acquire", "want one resource name"},
+		{"acquire a b", "want one resource name"},
+		{`acquire ""`, "resource name of 0 bytes: want 1 to 255"},
+		{"acquire " + strings.Repeat("a", 256), "resource name of 256 bytes"},
+		{"acquire a --member 10.0.0.1:7001", "want a loopback address"},
+		{"acquire a --member 127.0.0.1:1", "no member responds"},
+		{"status --member 127.0.0.1:1", "no member responds"},
 	} {
 		args := strings.Fields(test.args)
 		if args[len(args)-1] == `""` {
@@ -340,7 +340,7 @@ func TestGuideFlease(t *testing.T) {
 	waiter.awaitError(t, "waiting for nightly: member 2 probably holds it")
 	status := inTerminal(t, lines[6]...)
 	status.end(t, 0)
-	if out, _ := status.text(); !strings.Contains(out, "seems to be held by member 2, fence "+second) {
+	if out, _ := status.text(); !strings.Contains(out, "held by member 2 as last received, fence "+second) {
 		t.Errorf("the status says %s", out)
 	}
 	members[1].interrupt()

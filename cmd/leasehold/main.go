@@ -1,5 +1,5 @@
-// Command leasehold runs managers and what else a cluster needs, and shows and changes what they
-// manage. "leasehold help" lists the commands.
+// Command leasehold runs managers and the other processes of a cluster, and administers them.
+// "leasehold help" lists the commands.
 package main
 
 import "github.com/leasehold-dev/leasehold/server/cli"

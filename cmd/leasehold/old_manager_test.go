@@ -18,8 +18,8 @@ func TestOldManager(t *testing.T) {
 		status    cli.Status
 		says, not string
 	}{
-		{"range moves", cli.StatusTrouble, "this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers", "7400"},
-		{"owner drain server-1", cli.StatusTrouble, "upgrade the managers", "cannot move any"},
+		{"range moves", cli.StatusTrouble, "this manager, or the leader, is older than this command and does not support the request\nUpgrade the managers.", "7400"},
+		{"owner drain server-1", cli.StatusTrouble, "Upgrade the managers", "cannot transfer state"},
 		{"namespace show presence", cli.StatusOK, "max owners", "given up after"},
 		{"namespace show presence --json", cli.StatusOK, "maxOwners", "moveTimeoutSeconds"},
 		{"owner list", cli.StatusOK, "unknown", "cannot"},

@@ -35,11 +35,11 @@ func TestDrainThatDoesNotEndWell(t *testing.T) {
 		},
 		{
 			"nobody can take over", &fakeManager{alone: true}, cli.StatusTrouble,
-			"", "nobody else can take the keys of server-1: start another owner first",
+			"", "no other owner can receive the keys of server-1: start another owner first",
 		},
 		{
 			"it is lost with the leader", &fakeManager{orders: fakeOrders{forget: true}}, cli.StatusTrouble,
-			"", "server-1 is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it",
+			"", "the drain of server-1 has ended: it was cancelled, or a manager failed before the owner received it",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestDryRunOfTheLastOwner(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{alone: true}))
 	var out, errs bytes.Buffer
 	got := run(t.Context(), []string{"owner", "drain", "server-1", "--dry-run", "--managers", f.addr}, &out, &errs)
-	if got != int(cli.StatusTrouble) || out.Len() > 0 || !strings.Contains(errs.String(), "nobody else can take the keys of server-1") {
+	if got != int(cli.StatusTrouble) || out.Len() > 0 || !strings.Contains(errs.String(), "no other owner can receive the keys of server-1") {
 		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.String())
 	}
 }
@@ -72,7 +72,7 @@ func TestInterruptedDrainGoesOn(t *testing.T) {
 	errs := &lineCounter{left: 1, cancel: cancel}
 	got := run(ctx, []string{"owner", "drain", "server-1", "--managers", f.addr}, &out, errs)
 	const want = "server-1 has 64 leases, 50.00 % of the keys; 2 moves, 5.0 MiB sent\n" +
-		"server-1 still has 64 leases, 50.00 % of the keys. The drain goes on; see 'leasehold range moves', or end it with 'leasehold owner drain server-1 --cancel'.\n"
+		"server-1 still has 64 leases, 50.00 % of the keys. The drain continues: see 'leasehold range moves', or end it with 'leasehold owner drain server-1 --cancel'.\n"
 	if got != int(cli.StatusInterrupted) || errs.said.String() != want || out.String() != "" {
 		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.said.String())
 	}

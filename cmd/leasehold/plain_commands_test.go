@@ -32,7 +32,7 @@ func TestPlainTextOfCommands(t *testing.T) {
 	} {
 		var out, errs strings.Builder
 		got := run(t.Context(), strings.Fields(args), &out, &errs)
-		if got != 2 || !strings.Contains(errs.String(), "say --insecure if the network can be trusted") {
+		if got != 2 || !strings.Contains(errs.String(), "pass --insecure if the network is trusted") {
 			t.Errorf("%s: status %d, %s", args, got, errs.String())
 		}
 	}

@@ -22,35 +22,35 @@ import (
 	"github.com/leasehold-dev/leasehold/server/top"
 )
 
-const rootHelp = `Leasehold gives every key of an in-memory service to exactly one server at a
-time, tells callers where that server is, and tells them which keys lost their
-state when a server dies.
+const rootHelp = `Leasehold assigns every key of an in-memory service to exactly one server at a
+time, routes callers to that server, and notifies them of the keys that lost their
+state when a server fails.
 
 A manager grants the leases ("leasehold manager run"). Servers hold them through
 the owner library, callers find servers through the lookup library. These commands
-run managers, and show and change what they manage.
+run managers, and administer a cluster.
 
-With other computers everything speaks TLS, by certificates that --tls-dir names and
-"leasehold pki" makes, or plain text if --insecure says that the network can be trusted.
+Connections to other computers use TLS, with the certificates in --tls-dir, which
+"leasehold pki" creates, or plaintext with --insecure, for trusted networks only.
 
-Commands that ask a manager find it with --managers, LEASEHOLD_MANAGERS or the
-key managers of the YAML file that --config or LEASEHOLD_CONFIG names, and
-otherwise at 127.0.0.1:7400. With --json they print for programs.
+Commands that call a manager use the addresses in --managers, LEASEHOLD_MANAGERS or
+the key managers of the YAML file in --config or LEASEHOLD_CONFIG, and otherwise
+127.0.0.1:7400. With --json they print JSON.
 
-Exit status: 0 it was done; 2 it could not be done as asked, or no manager
-answered; 130 interrupted. The help of demo and doctor has further ones.`
+Exit status: 0 success; 2 the command failed, or no manager responded; 130
+interrupted. The help of demo and doctor lists further ones.`
 
-const rootExample = `  leasehold manager run                  # a manager, alone, on this computer
+const rootExample = `  leasehold manager run                  # a single manager on this computer
   leasehold namespace create presence    # in another terminal
   leasehold status
-  leasehold key find alice -n presence   # who holds the key of this name?`
+  leasehold key find alice -n presence   # the owner of the key of this name`
 
 func newRootCommand() *cobra.Command {
 	root := cli.NewRoot("leasehold", "Leases and partitioning for in-memory services", rootHelp, rootExample, daemon.BuildVersion())
 	cli.AddGroup(root, "run", "Run", democmd.New(), devcmd.New(), managercmd.New(), gateway.NewCommand(), agentcmd.New(), fleasecmd.New())
-	cli.AddGroup(root, "see", "See what is going on", statuscmd.New(), top.NewCommand(), eventscmd.New(), doctor.NewCommand())
-	cli.AddGroup(root, "manage", "See and change what managers manage", namespacecmd.New(), ownercmd.New(), rangecmd.New(), keycmd.New())
-	cli.AddGroup(root, "secure", "Secure it", pkicmd.New(), pkicmd.NewTokenCommand())
+	cli.AddGroup(root, "see", "Observe a cluster", statuscmd.New(), top.NewCommand(), eventscmd.New(), doctor.NewCommand())
+	cli.AddGroup(root, "manage", "Administer a cluster", namespacecmd.New(), ownercmd.New(), rangecmd.New(), keycmd.New())
+	cli.AddGroup(root, "secure", "Security", pkicmd.New(), pkicmd.NewTokenCommand())
 	cli.AddGroup(root, "other", "Other", daemon.NewVersionCommand())
 	root.AddCommand(democmd.NewDemoManagerCommand(), democmd.NewDemoOwnerCommand())
 	root.AddCommand(devcmd.NewChildCommands()...)

@@ -120,7 +120,7 @@ func TestFortress(t *testing.T) {
 		says string
 	}{
 		{"operator/alice", "status", 0, "sessions"},
-		{"lookup/sessions", "owner list -n sessions", 0, "Nobody has joined"},
+		{"lookup/sessions", "owner list -n sessions", 0, "No owner has joined"},
 		{"lookup/sessions", "namespace create x", 2, "requires the role operator"},
 		{"lookup/sessions", "manager list", 2, "requires the role manager or operator"},
 		{"owner/other/o", "range list -n sessions", 2, "requires the role"},

@@ -60,9 +60,9 @@ func TestWatchPrintsAsItHappens(t *testing.T) {
 	local := func(text string) string {
 		return strings.ReplaceAll(text, "TIME", cli.TimeText(time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC)))
 	}
-	want := local(`TIME  -  10.0.0.1:7400 leads  in term 3
+	want := local(`TIME  -  10.0.0.1:7400 leads  term 3
 TIME  presence  joined  server-1  from 10.0.0.9` + "\uFFFD" + `[31m
-... 2 events missed: they came faster than they were read
+... 2 events missed: the reader was too slow
 TIME  presence  lsn 1200  vacated: expired  server-1  8000000000000000-end@17
 TIME  presence  lsn 1202  moved from server-2  to server-3  8000000000000000-c000000000000000@43
 `)

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
+	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
 // unixPrefix marks the path of a socket among addresses.
@@ -32,11 +33,7 @@ func Listen(addr string, trusted bool, mode os.FileMode) (net.Listener, error) {
 		return nil, leasehold.Errorf("listen", leasehold.ErrInvalid, addr,
 			"other computers may reach that address, and the agent asks for no password: listen on 127.0.0.1 or a unix: socket, or say --insecure if the network can be trusted")
 	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, addr, "%w; choose another with --listen", err)
-	}
-	return l, nil
+	return daemon.ListenOn("listen", addr)
 }
 
 // listenUnix replaces the socket of an agent that died.

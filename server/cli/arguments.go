@@ -1,6 +1,6 @@
-// Package cli is what the subcommands of leasehold share: the flags that find managers and
-// secure connections, settings from files and the environment, exit statuses, errors that say
-// what to do, and the text of what managers answer.
+// Package cli holds what the leasehold subcommands share: the flags for manager addresses and
+// connection security, settings from files and the environment, exit statuses, error messages
+// with advice, and the text form of manager responses.
 package cli
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
-// NoArguments refuses what is neither a flag nor a flag's value.
+// NoArguments rejects positional arguments.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s takes flags only, and %q is none", cmd.CommandPath(), args[0])
+	return fmt.Errorf("%s takes only flags, and %q is not a flag", cmd.CommandPath(), args[0])
 }
 
-// OneArgument refuses anything but one argument, and says what it would be.
+// OneArgument accepts exactly one non-empty argument; what describes it in the error.
 func OneArgument(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
 			return fmt.Errorf("%s needs %s", cmd.CommandPath(), what)
 		case len(args) > 1:
-			return fmt.Errorf("%s takes one argument, %s, and has %d; quote what belongs together", cmd.CommandPath(), what, len(args))
+			return fmt.Errorf("%s takes one argument, %s, and has %d; quote an argument that contains spaces", cmd.CommandPath(), what, len(args))
 		case args[0] == "":
 			return errors.New("want " + what + `, have ""`)
 		}
@@ -41,24 +41,24 @@ func OneArgument(what string) cobra.PositionalArgs {
 	}
 }
 
-// Group is a command that only has subcommands. Alone it prints its help.
+// Group returns a command that only has subcommands. Without one it prints its help.
 func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: aSubcommand,
+		Use: use, Short: short, Long: long, Args: rejectUnknownSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
 	return cmd
 }
 
-func aSubcommand(cmd *cobra.Command, args []string) error {
+func rejectUnknownSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return fmt.Errorf("there is no command %q in %s", args[0], cmd.CommandPath())
+	return fmt.Errorf("%s has no subcommand %q", cmd.CommandPath(), args[0])
 }
 
-// ParseBytes reads a number of bytes, such as 1048576, 512MiB or 8GiB.
+// ParseBytes parses a number of bytes, such as 1048576, 512MiB or 8GiB.
 func ParseBytes(text string) (int64, error) {
 	units := []struct {
 		name  string
@@ -78,16 +78,16 @@ func ParseBytes(text string) (int64, error) {
 	return 0, fmt.Errorf("%q: want a number of bytes such as 512MiB or 8GiB", text)
 }
 
-const KeyHelp = `KEY is a name, which is hashed as the libraries hash names, or a key of 64 bits
-in hexadecimal: with 0x before it, or with --hex. For a name that begins with 0x
-say --hex=false.`
+const KeyHelp = `KEY is a name, which is hashed as the libraries hash names, or a 64-bit key in
+hexadecimal: with the prefix 0x, or with --hex. For a name that begins with 0x
+use --hex=false.`
 
-// A KeyArgument is a key as somebody wrote it.
+// A KeyArgument is a key from the command line.
 type KeyArgument struct {
 	cmd *cobra.Command
 	hex bool
 
-	Name string // "" if the key was written as such
+	Name string // "" if the argument is a hexadecimal key
 	Key  leasehold.Key
 }
 
@@ -97,19 +97,19 @@ func (k *KeyArgument) Parse(text string) (*KeyArgument, error) {
 		k.Name, k.Key = text, leasehold.KeyOf(text)
 		return k, nil
 	}
-	const most = 16
-	if len(digits) == 0 || len(digits) > most {
-		return nil, fmt.Errorf("%q: want 1 to %d hexadecimal digits, have %d; for a name say --hex=false", text, most, len(digits))
+	const maxDigits = 16
+	if len(digits) == 0 || len(digits) > maxDigits {
+		return nil, fmt.Errorf("%q: want 1 to %d hexadecimal digits, have %d; for a name use --hex=false", text, maxDigits, len(digits))
 	}
-	key, err := leasehold.ParseKey(strings.Repeat("0", most-len(digits)) + digits)
+	key, err := leasehold.ParseKey(strings.Repeat("0", maxDigits-len(digits)) + digits)
 	if err != nil {
-		return nil, fmt.Errorf("%q: want hexadecimal digits; for a name say --hex=false", text)
+		return nil, fmt.Errorf("%q: want hexadecimal digits; for a name use --hex=false", text)
 	}
 	k.Key = key
 	return k, nil
 }
 
-// Text writes the key for people.
+// Text formats the key for text output.
 func (k *KeyArgument) Text() string {
 	if k.Name == "" {
 		return k.Key.String()
@@ -123,13 +123,13 @@ func AddKeyFlag(cmd *cobra.Command) *KeyArgument {
 	return k
 }
 
-// timeLayouts are how a time may be written; without a zone it is the reader's own.
+// timeLayouts are the accepted time formats. A time without a zone is local time.
 var timeLayouts = [...]string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", "15:04:05", "15:04"}
 
-const SinceHelp = "only what happened since: a `time` ago such as 90m, 36h or 7d, or a time such as 2026-11-15, \"2026-11-15 10:20\" or 10:20"
+const SinceHelp = "only events since then: a `time` ago such as 90m, 36h or 7d, or a time such as 2026-11-15, \"2026-11-15 10:20\" or 10:20"
 
-// ParseSince reads how far back somebody wants to look: for a duration before now, or
-// from a time on. A time of day is of today. "" is the zero time: all there is.
+// ParseSince parses a duration before now, or a point in time. A time of day means today.
+// For "" it returns the zero time, which means no limit.
 func ParseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -151,15 +151,15 @@ func ParseSince(text string, now time.Time) (time.Time, error) {
 			at = time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), at.Second(), 0, now.Location())
 		}
 		if at.After(now) {
-			return time.Time{}, fmt.Errorf("--since %q: that is yet to come", text)
+			return time.Time{}, fmt.Errorf("--since %q: the time is in the future", text)
 		}
 		return at, nil
 	}
 	return time.Time{}, fmt.Errorf("--since %q: want a time ago such as 90m, 36h or 7d, or a time such as 2026-11-15 or \"2026-11-15 10:20\"", text)
 }
 
-// explainFlagError says what to do about a flag that could not be understood,
-// where the flag library says what its parser did.
+// explainFlagError replaces an error of pflag by one that states the accepted values or the
+// closest flag name.
 func explainFlagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -176,9 +176,9 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 		mistyped := unknown.GetSpecifiedName()
 		near := settings.Nearest(mistyped, names, 1)
 		if len(near) == 0 {
-			return fmt.Errorf("there is no flag --%s; %q lists those there are", mistyped, cmd.CommandPath()+" --help")
+			return fmt.Errorf("unknown flag --%s; %q lists the flags", mistyped, cmd.CommandPath()+" --help")
 		}
-		return fmt.Errorf("there is no flag --%s; the closest is --%s", mistyped, near[0])
+		return fmt.Errorf("unknown flag --%s; the closest is --%s", mistyped, near[0])
 	case errors.As(err, &invalid):
 		flag := invalid.GetFlag()
 		if want := settings.Wanted(flag); want != "" {

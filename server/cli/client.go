@@ -24,8 +24,7 @@ import (
 
 const DefaultManager = "127.0.0.1:7400"
 
-// A Client is what the commands share that ask a running manager: where it is,
-// how long to wait, and how to show the answer.
+// A Client holds the settings and connections of a command that calls running managers.
 type Client struct {
 	settings  *pflag.FlagSet
 	file      string
@@ -35,25 +34,25 @@ type Client struct {
 	JSON      bool
 
 	Security Security
-	Keeper   *secure.Keeper // nil for plain text
+	Keeper   *secure.Keeper // nil for plaintext
 	Admin    *admin.Client  // set while a command runs
 
 	Out, Errs console.Screen
 }
 
-// NewClient adds the flags that all such commands have.
+// NewClient adds the flags shared by all commands that call managers.
 func NewClient(cmd *cobra.Command) *Client {
 	c := &Client{settings: pflag.NewFlagSet("client", pflag.ContinueOnError)}
-	c.settings.StringSliceVar(&c.Managers, "managers", []string{DefaultManager}, "`addresses` of managers, with commas between; they are tried in turn")
-	c.settings.DurationVar(&c.Timeout, "timeout", admin.DefaultTimeout, "how long to wait for an answer")
-	c.settings.BoolVar(&c.JSON, "json", false, "print JSON, and nothing else")
+	c.settings.StringSliceVar(&c.Managers, "managers", []string{DefaultManager}, "comma-separated `addresses` of managers, tried in order")
+	c.settings.DurationVar(&c.Timeout, "timeout", admin.DefaultTimeout, "timeout of a request")
+	c.settings.BoolVar(&c.JSON, "json", false, "print only JSON")
 	c.Security.AddFlags(c.settings, c.origin)
 	c.Security.AddToken(c.settings)
 	AddSettings(cmd, c.settings, &c.file)
 	return c
 }
 
-// InNamespace adds the flag of commands that are about one namespace.
+// InNamespace adds the flag --namespace.
 func (c *Client) InNamespace(cmd *cobra.Command, usage string) *Client {
 	flags := pflag.NewFlagSet("namespace", pflag.ContinueOnError)
 	flags.StringVarP(&c.Namespace, "namespace", "n", "", usage)
@@ -64,10 +63,10 @@ func (c *Client) InNamespace(cmd *cobra.Command, usage string) *Client {
 	return c
 }
 
-const UsualNamespace = "the `name` of the namespace; not needed if there is only one"
+const UsualNamespace = "`name` of the namespace; optional if only one exists"
 
-// Run makes a function the body of a command: it is called with all settings
-// in place.
+// Run returns the body of a command. It calls do after it has loaded and validated all
+// settings and connected.
 func (c *Client) Run(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c.Out, c.Errs = console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr())
@@ -86,7 +85,7 @@ func (c *Client) Run(do func(ctx context.Context, args []string) error) func(*co
 	}
 }
 
-// Connect reads the certificates, and makes the client of the managers.
+// Connect reads the certificates and creates the admin client.
 func (c *Client) Connect() (disconnect func(), err error) {
 	if c.Keeper, err = c.Security.Open(nil); err != nil {
 		return nil, err
@@ -96,7 +95,7 @@ func (c *Client) Connect() (disconnect func(), err error) {
 		return nil, err
 	}
 	return func() {
-		_ = c.Admin.Close() // nothing is in flight
+		_ = c.Admin.Close() // no call is in flight
 		if c.Keeper != nil {
 			c.Keeper.Close()
 		}
@@ -117,7 +116,7 @@ func (c *Client) validate() error {
 		return err
 	}
 	if c.Timeout <= 0 {
-		return fmt.Errorf("%s %v: want a time above 0", c.origin("timeout"), c.Timeout)
+		return fmt.Errorf("%s %v: want a duration above 0", c.origin("timeout"), c.Timeout)
 	}
 	if c.Namespace != "" {
 		if err := leasehold.Namespace(c.Namespace).Validate(); err != nil {
@@ -129,7 +128,7 @@ func (c *Client) validate() error {
 
 func (c *Client) origin(flag string) string { return settings.Origin(c.settings.Lookup(flag)) }
 
-// CheckManagers trims addresses of managers, and reports what is wrong with them.
+// CheckManagers trims and validates the addresses of managers.
 func CheckManagers(origin string, managers []string) error {
 	if len(managers) == 0 || len(managers) > admin.MaxManagers {
 		return fmt.Errorf("%s: want 1 to %d addresses, have %d", origin, admin.MaxManagers, len(managers))
@@ -143,10 +142,10 @@ func CheckManagers(origin string, managers []string) error {
 	return nil
 }
 
-// CheckAddr reports what keeps addr from being dialled or listened on.
+// CheckAddr validates an address to dial or to listen on.
 func CheckAddr(addr string) error {
 	if len(addr) > leasehold.MaxAddrLen {
-		return fmt.Errorf("an address of %d bytes: want at most %d", len(addr), leasehold.MaxAddrLen)
+		return fmt.Errorf("address of %d bytes: want at most %d", len(addr), leasehold.MaxAddrLen)
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -158,7 +157,7 @@ func CheckAddr(addr string) error {
 	return nil
 }
 
-// Print writes the answer: as JSON, or as text for people.
+// Print writes the response as JSON or as text.
 func (c *Client) Print(document any, text func() string) error {
 	if c.JSON {
 		return Write(c.Out, console.JSON(document))
@@ -166,10 +165,10 @@ func (c *Client) Print(document any, text func() string) error {
 	return Write(c.Out, text())
 }
 
-// Service is the raw service of a manager, for what package admin has no method for.
+// Service is the gRPC client of a manager, for methods that package admin does not wrap.
 type Service = leaseholdv1.AdminServiceClient
 
-// Within calls f with the namespace that is meant, of a command that is about one.
+// Within resolves the namespace of a command and calls f with it.
 func Within[T any](ctx context.Context, c *Client, f func(ctx context.Context, namespace string) (T, error)) (answer T, err error) {
 	if err = c.chooseNamespace(ctx); err == nil {
 		answer, err = f(ctx, c.Namespace)
@@ -177,16 +176,17 @@ func Within[T any](ctx context.Context, c *Client, f func(ctx context.Context, n
 	return answer, c.Explain(ctx, err)
 }
 
-// Answer prints what ask returns, as JSON or as text.
-func Answer[T any](ctx context.Context, c *Client, ask func(ctx context.Context, namespace string) (T, error), text func(T) string) error {
-	answer, err := Within(ctx, c, ask)
+// Answer calls a manager in the namespace of the command, and prints the result as JSON or
+// as text.
+func Answer[T any](ctx context.Context, c *Client, call func(ctx context.Context, namespace string) (T, error), text func(T) string) error {
+	answer, err := Within(ctx, c, call)
 	if err != nil {
 		return err
 	}
 	return c.Print(answer, func() string { return text(answer) })
 }
 
-// Explain adds to an error of package admin what to do about it.
+// Explain adds advice to an error of package admin.
 func (c *Client) Explain(ctx context.Context, err error) error {
 	var (
 		ended       Status
@@ -201,27 +201,43 @@ func (c *Client) Explain(ctx context.Context, err error) error {
 	case errors.As(err, &ended) || errors.As(err, &trouble):
 		return err
 	case errors.As(err, &unreachable):
-		return Fail(fmt.Errorf("%w\n%s", err, c.whereToLook(unreachable.Reasons)))
+		return Fail(c.explainUnreachable(err, unreachable.Reasons))
 	}
 	return c.explainRefusal(err)
 }
 
-// preface is what gRPC says when it is hung up on at once.
+// explainUnreachable adds advice to the reasons. A single reason is on the first line.
+func (c *Client) explainUnreachable(err error, reasons []string) error {
+	advice := c.connectAdvice(reasons)
+	if len(reasons) > 1 {
+		return Advised(err, advice)
+	}
+	reason := reasons[0]
+	if addr, _, _ := strings.Cut(reason, ": "); strings.Contains(reason, preface) {
+		reason = addr + ": the server closed the connection"
+	}
+	return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no manager answers: %s\n%s", reason, advice)
+}
+
+// preface is in gRPC's error if the server closes the connection before its HTTP/2 preface.
 const preface = "error reading server preface"
 
-func (c *Client) whereToLook(reasons []string) string {
+func (c *Client) connectAdvice(reasons []string) string {
 	if !c.Security.Tls() && slices.ContainsFunc(reasons, func(why string) bool { return strings.Contains(why, preface) }) {
-		return "Something is there, and hangs up on plain text: if managers have certificates, say with --tls-dir where ours are."
+		return "The server rejects plaintext. If the managers use TLS, pass your certificate with --tls-dir."
 	}
 	for _, why := range reasons {
+		if c.Security.Tls() && (strings.Contains(why, "speaks plain") || strings.Contains(why, "connection reset")) {
+			return "The server may use plaintext: start it with certificates, or omit them here."
+		}
 		if advice := SecureAdvice(errors.New(why)); advice != "" && c.Security.Tls() {
 			return advice
 		}
 	}
 	if from := c.origin("managers"); from != "default" {
-		return fmt.Sprintf("The addresses are from %s. Is that where managers listen, and can they be reached from here?", from)
+		return fmt.Sprintf("The addresses are from %s. Check that managers listen there and that the network and firewalls permit the connection.", from)
 	}
-	return "Start one with 'leasehold manager run', or say with --managers or LEASEHOLD_MANAGERS where they are."
+	return "Start a manager with 'leasehold manager run', or set its address with --managers or LEASEHOLD_MANAGERS."
 }
 
 func (c *Client) explainRefusal(err error) error {
@@ -241,18 +257,18 @@ func (c *Client) explainRefusal(err error) error {
 	case leasehold.KindOf(err) == leasehold.ErrDenied:
 		err = Advised(err, SecureAdvice(err))
 	case grpcstatus.Code(err) == codes.Unimplemented && strings.Contains(err.Error(), "AdminService"):
-		err = Fail(errors.New("this manager is older than this command, or the one that leads is, and cannot do that: upgrade the managers"))
+		err = Fail(errors.New("this manager, or the leader, is older than this command and does not support the request\nUpgrade the managers."))
 	case grpcstatus.Code(err) == codes.Unimplemented:
-		err = Advised(err, "What answers there is no manager of this version. Managers listen on port 7400 unless told otherwise.")
+		err = Advised(err, "The server at this address is not a manager of this version. Managers listen on port 7400 by default.")
 	}
 	return Fail(err)
 }
 
-// Advised is an error with a sentence below it that says what to do.
+// Advised appends a line of advice to an error.
 func Advised(err error, advice string) error { return fmt.Errorf("%w\n%s", err, advice) }
 
 func CreateIt(namespace string) string {
-	return fmt.Sprintf("Create it with 'leasehold namespace create %s', or see with 'leasehold namespace list' which there are.", namespace)
+	return fmt.Sprintf("Create it with 'leasehold namespace create %s', or list the existing ones with 'leasehold namespace list'.", namespace)
 }
 
 func wouldLose(loss *admin.LossError) error {
@@ -260,34 +276,34 @@ func wouldLose(loss *admin.LossError) error {
 	for _, owner := range loss.Unable {
 		unable = append(unable, console.Shown(owner))
 	}
-	const most = 5 // to name
-	if len(unable) > most {
-		unable = append(unable[:most], "others")
+	const maxNames = 5
+	if len(unable) > maxNames {
+		unable = append(unable[:maxNames], "others")
 	}
-	because := "nobody is there to take it"
+	because := "no owner can receive it"
 	if len(unable) > 0 {
-		because = strings.Join(unable, ", ") + " cannot move any"
+		because = strings.Join(unable, ", ") + " cannot transfer state"
 	}
-	return fmt.Errorf("%s would lose the state of %s of the keys, because %s\nAdd --lose-state if that is meant; --dry-run says which keys they are",
+	return fmt.Errorf("%s would lose the state of %s of the keys, because %s\nUse --dry-run to list these keys, or --lose-state to continue.",
 		console.Shown(loss.Order), console.Percent(loss.Share), because)
 }
 
-// noSuchOwner says which names are most like one that no owner has.
+// noSuchOwner names the owners whose names are closest to an unknown one.
 func noSuchOwner(unknown *admin.UnknownOwnerError) error {
 	fail := func(format string, args ...any) error {
 		return leasehold.Errorf("", leasehold.ErrNotFound, unknown.Owner, format, args...)
 	}
 	if len(unknown.Known) == 0 {
-		return fail("nobody has joined %s", unknown.Namespace)
+		return fail("%s has no owners", unknown.Namespace)
 	}
 	var names []string
 	for _, name := range unknown.Known {
 		names = append(names, console.Shown(name))
 	}
-	const most = 3 // to propose
-	near := settings.Nearest(unknown.Owner, names, most)
+	const maxProposals = 3
+	near := settings.Nearest(unknown.Owner, names, maxProposals)
 	if len(near) == 0 {
-		return fail("no owner in %s has this name; 'leasehold owner list -n %s' lists those there are", unknown.Namespace, unknown.Namespace)
+		return fail("no owner in %s has this name; 'leasehold owner list -n %s' lists the owners", unknown.Namespace, unknown.Namespace)
 	}
 	return fail("no owner in %s has this name; the closest: %s", unknown.Namespace, strings.Join(near, ", "))
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// chooseNamespace finds out which namespace is meant. If none was named, it is the only one that
-// there is.
+// chooseNamespace sets the namespace to the only existing one if the command line names none.
 func (c *Client) chooseNamespace(ctx context.Context) error {
 	if c.Namespace != "" || c.settings.Lookup("namespace") == nil {
 		return nil
@@ -28,11 +27,11 @@ func (c *Client) chooseNamespace(ctx context.Context) error {
 	case len(names) == 0:
 		return leasehold.Errorf("", leasehold.ErrInvalid, "", "%s", NoNamespace(c.Security.Tls()))
 	}
-	const most = 10 // to list; more do not help
-	if len(names) > most {
-		names = append(names[:most], "...")
+	const maxNames = 10
+	if len(names) > maxNames {
+		names = append(names[:maxNames], "...")
 	}
-	return leasehold.Errorf("", leasehold.ErrInvalid, "", "say with --namespace which one you mean: %s", strings.Join(names, ", "))
+	return leasehold.Errorf("", leasehold.ErrInvalid, "", "choose a namespace with --namespace: %s", strings.Join(names, ", "))
 }
 
 func (c *Client) namespaceNames(ctx context.Context) ([]string, error) {
@@ -44,12 +43,11 @@ func (c *Client) namespaceNames(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// completionTime is how long somebody who pressed the tabulator key waits, if
-// nobody has said how long to wait.
+// completionTime is the default timeout of a completion, during which the shell waits.
 const completionTime = time.Second
 
-// complete asks a manager for names that begin as what was typed. It never
-// fails: without an answer there is nothing to offer.
+// complete returns the names with the typed prefix. Without an answer from a manager it
+// returns none.
 func (c *Client) complete(cmd *cobra.Command, typed string, names func(context.Context) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp
 	if Fill(cmd, c.settings, c.file) != nil || c.validate() != nil {
@@ -74,15 +72,15 @@ func (c *Client) complete(cmd *cobra.Command, typed string, names func(context.C
 	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, typed) }), directive
 }
 
-// Completion completes a flag, or an argument behind others.
+// Completion completes the value of a flag or an argument.
 type Completion = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// CompleteWith completes the value of a flag. The command must have it: that is all that can go wrong.
+// CompleteWith completes the value of a flag. The error of cobra is for a missing flag only.
 func CompleteWith(cmd *cobra.Command, flag string, complete Completion) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, complete)
 }
 
-// OneOf completes with fixed values.
+// OneOf completes one of a fixed list of values.
 func OneOf(values ...string) Completion {
 	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 }
@@ -91,10 +89,10 @@ func (c *Client) completeNamespaces(cmd *cobra.Command, _ []string, typed string
 	return c.complete(cmd, typed, c.namespaceNames)
 }
 
-// CompleteNamespace completes a command's one argument, a namespace.
+// CompleteNamespace completes the only argument of a command with a namespace.
 func (c *Client) CompleteNamespace() Completion { return onlyFirst(c.completeNamespaces) }
 
-// CompleteOwner completes a command's one argument, an owner.
+// CompleteOwner completes the only argument of a command with an owner.
 func (c *Client) CompleteOwner() Completion { return onlyFirst(c.CompleteOwners) }
 
 func onlyFirst(complete Completion) Completion {
@@ -106,7 +104,7 @@ func onlyFirst(complete Completion) Completion {
 	}
 }
 
-// CompleteOwners completes with the names of the owners of the namespace.
+// CompleteOwners completes an owner of the namespace.
 func (c *Client) CompleteOwners(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return c.complete(cmd, typed, func(ctx context.Context) ([]string, error) {
 		all, err := Within(ctx, c, c.Admin.Owners)
@@ -118,10 +116,10 @@ func (c *Client) CompleteOwners(cmd *cobra.Command, _ []string, typed string) ([
 	})
 }
 
-// NoNamespace says that there is none. With TLS, everybody sees those of his roles alone.
+// NoNamespace is the message for an empty list. With TLS, a caller sees only the namespaces of its roles.
 func NoNamespace(secured bool) string {
 	if secured {
-		return "There is no namespace that we may see. 'leasehold namespace create NAME' makes one, if the managers' access file permits that."
+		return "No namespace is visible to this identity. Create one with 'leasehold namespace create NAME' if the managers' access file permits it."
 	}
 	return "There is no namespace yet. Create one with 'leasehold namespace create NAME'."
 }

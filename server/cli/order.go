@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// OrderOptions are the flags of commands that move keys.
+// OrderOptions holds the flags of commands that move keys.
 type OrderOptions struct {
 	DryRun    bool
 	loseState bool
@@ -21,15 +21,15 @@ type OrderOptions struct {
 
 func AddOrderFlags(cmd *cobra.Command) *OrderOptions {
 	o := &OrderOptions{}
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only say what would move where")
-	cmd.Flags().BoolVar(&o.loseState, "lose-state", false, "go on although state is lost")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print the plan, and move nothing")
+	cmd.Flags().BoolVar(&o.loseState, "lose-state", false, "continue even if keys lose their state")
 	return o
 }
 
-// CanWait adds the flags of commands that wait until it is done.
+// CanWait adds the flags of commands that wait until the order is complete.
 func (o *OrderOptions) CanWait(cmd *cobra.Command) *OrderOptions {
-	cmd.Flags().BoolVar(&o.NoWait, "no-wait", false, "do not wait until it is done")
-	cmd.Flags().DurationVar(&o.Within, "within", 0, "how long to wait until it is done (default as long as it takes)")
+	cmd.Flags().BoolVar(&o.NoWait, "no-wait", false, "do not wait until the order is complete")
+	cmd.Flags().DurationVar(&o.Within, "within", 0, "timeout until the order is complete (default none)")
 	cmd.MarkFlagsMutuallyExclusive("no-wait", "within")
 	cmd.MarkFlagsMutuallyExclusive("no-wait", "dry-run")
 	return o
@@ -37,18 +37,18 @@ func (o *OrderOptions) CanWait(cmd *cobra.Command) *OrderOptions {
 
 func (o *OrderOptions) Validate() error {
 	if o.Within < 0 {
-		return fmt.Errorf("--within %v: want a time above 0", o.Within)
+		return fmt.Errorf("--within %v: want a duration above 0", o.Within)
 	}
 	return nil
 }
 
-// Options are those of package admin.
+// Options converts the flags to options of package admin.
 func (o *OrderOptions) Options() admin.OrderOptions {
 	return admin.OrderOptions{DryRun: o.DryRun, LoseState: o.loseState}
 }
 
-// Await waits until an order is done, and prints it. Wait waits, done says what was done, unfinished what
-// is left if the wait ends first, and explain adds to an error of the order what to do about it.
+// Await waits until an order is complete, and prints it. wait blocks until then; done formats the
+// result, unfinished the rest if the wait ends early; explain adds advice to an error of the order.
 func (o *OrderOptions) Await(
 	ctx context.Context, c *Client, order any, wait func(ctx context.Context, report func(share float64, text string, trouble error)) error,
 	done, unfinished func() string, explain func(error) error,
@@ -61,7 +61,7 @@ func (o *OrderOptions) Await(
 	shows, began := console.NewProgress(c.Errs, c.JSON), time.Now()
 	err := wait(waiting, func(share float64, text string, trouble error) {
 		if trouble != nil {
-			text = console.Bad("no manager answers, trying again") + "; " + text
+			text = console.Bad("no manager responds, retrying") + "; " + text
 		}
 		shows.Report(time.Since(began), share, text)
 	})
@@ -79,7 +79,7 @@ func (o *OrderOptions) Await(
 		c.Errs.Say("%s\n", unfinished())
 		return StatusInterrupted
 	case waiting.Err() != nil:
-		return Fail(fmt.Errorf("it was not done within %v\n%s", o.Within, unfinished()))
+		return Fail(fmt.Errorf("not complete after %v\n%s", o.Within, unfinished()))
 	}
 	if explained := explain(err); explained != nil {
 		return Fail(explained)

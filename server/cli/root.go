@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,24 +19,24 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// Main runs a program and exits with its status. The first Ctrl-C or SIGTERM ends the context of
-// the command, which prints a summary; the second ends the process at once.
+// Main runs a program and exits with its status. The first SIGINT or SIGTERM cancels the context
+// of the command, which prints a summary; the second ends the process at once.
 func Main(root *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	afterFirst(ctx, stop)
+	stopAfterFirstSignal(ctx, stop)
 	os.Exit(Run(ctx, root, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// oneSignal is for how long signals count as one: timeout(1) sends two, to the process and to its
-// group.
-const oneSignal = 500 * time.Millisecond
+// signalGrace is the time in which several signals count as one: timeout(1) sends two, to the
+// process and to its group.
+const signalGrace = 500 * time.Millisecond
 
-func afterFirst(ctx context.Context, stop func()) {
-	context.AfterFunc(ctx, func() { time.AfterFunc(oneSignal, stop) })
+func stopAfterFirstSignal(ctx context.Context, stop func()) {
+	context.AfterFunc(ctx, func() { time.AfterFunc(signalGrace, stop) })
 }
 
-// Run carries out the command that args name, and returns the exit status. When ctx ends, commands
-// stop early, in good order.
+// Run executes the command that args name, and returns the exit status. When ctx ends, commands
+// shut down gracefully.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -56,16 +57,19 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 		if cmd.Name() == "help" {
 			cmd = root
 		}
-		cmd.PrintErrf("%s: %v\nRun '%s --help' to see what is possible.\n", root.Name(), err, cmd.CommandPath())
+		cmd.PrintErrf("%s: %v\n", root.Name(), err)
+		if !strings.Contains(err.Error(), "\n") { // a second line is advice already
+			cmd.PrintErrf("Run '%s --help' for usage.\n", cmd.CommandPath())
+		}
 	}
 	return int(StatusTrouble)
 }
 
-// NewRoot returns a program without commands. AddGroup adds them, and Finish completes it.
+// NewRoot returns a program without commands. AddGroup adds commands, and Finish completes it.
 func NewRoot(name, short, long, example, version string) *cobra.Command {
 	root := &cobra.Command{
 		Use: name, Short: short, Long: long, Example: example, Version: version,
-		// Run prints errors, and a page of usage would only hide them.
+		// Run prints errors; a usage page would hide them.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -75,7 +79,7 @@ func NewRoot(name, short, long, example, version string) *cobra.Command {
 	return root
 }
 
-// Pause waits, and reports whether to go on: not if the context has ended.
+// Pause sleeps for d, and returns false if the context ended first.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -87,7 +91,7 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// AddGroup adds commands that the help lists together.
+// AddGroup adds commands under one title of the help.
 func AddGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: id, Title: title + ":"})
 	for _, c := range commands {
@@ -100,20 +104,20 @@ func AddGroup(root *cobra.Command, id, title string, commands ...*cobra.Command)
 func Finish(root *cobra.Command, group string) *cobra.Command {
 	root.SetCompletionCommandGroupID(group)
 	root.SetHelpCommandGroupID(group)
-	root.InitDefaultCompletionCmd("completion") // cobra adds it only where it may be meant
+	root.InitDefaultCompletionCmd("completion") // cobra otherwise adds it later, without a group
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			c.Short = "Print a script that completes commands in your shell"
+			c.Short = "Print a shell completion script"
 		}
 	}
 	return root
 }
 
-// newHelpCommand is cobra's own, but for a wrong name, which is an error here.
+// newHelpCommand replaces cobra's help command, which ignores unknown names; here they are errors.
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
-		Short: "Explain a command",
+		Short: "Show the help of a command",
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var names []cobra.Completion
 			for _, c := range cmd.Root().Commands() {
@@ -128,36 +132,35 @@ func newHelpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			explained.InitDefaultHelpFlag() // cobra adds both only when it parses
+			explained.InitDefaultHelpFlag() // cobra adds both only during parsing
 			explained.InitDefaultVersionFlag()
 			return explained.Help()
 		},
 	}
 }
 
-// A Status is how a command ended that did what it was asked, and has already
-// told the user: the process's exit status. It is an error so that it can be
-// returned like one.
+// A Status is the exit status of a command that ran and printed its result. It is an error so
+// that a command can return it.
 type Status int
 
-// The exit statuses. Scripts rely on them: they are never renumbered.
+// The exit statuses are a stable interface for scripts.
 const (
 	StatusOK          Status = 0
 	StatusViolated    Status = 1   // an invariant did not hold
-	StatusTrouble     Status = 2   // it could not be done as asked: wrong flags, no disk space
-	statusSurvived    Status = 3   // a bug was planted, and nothing noticed it
+	StatusTrouble     Status = 2   // the command failed: wrong flags, no disk space
+	statusSurvived    Status = 3   // a planted bug was not detected
 	StatusInterrupted Status = 130 // as shells report SIGINT
 )
 
 func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// Failed is an error that other flags would not have avoided. What is not
-// failed is answered with a hint to --help.
+// Failed is an error that is unrelated to the flags. Errors that are not Failed get a hint to
+// --help.
 type Failed struct{ error }
 
 func (f Failed) Unwrap() error { return f.error }
 
-// Fail marks an error as one that other flags would not have avoided.
+// Fail marks an error as unrelated to the flags.
 func Fail(err error) error { return Failed{err} }
 
 // Failure is Fail for the result of a call: nil stays nil.
@@ -168,7 +171,7 @@ func Failure(err error) error {
 	return Fail(err)
 }
 
-// Write writes what a command has to say.
+// Write writes the output of a command.
 func Write(out io.Writer, text string) error {
 	if _, err := io.WriteString(out, text); err != nil {
 		return Fail(fmt.Errorf("writing the output: %w", err))
@@ -176,24 +179,23 @@ func Write(out io.Writer, text string) error {
 	return nil
 }
 
-// What commands print for programs follows one rule: numbers that are names
-// rather than amounts (keys, sessions, generations, terms, LSNs, ids) are strings,
-// because many readers of JSON keep only 53 bits of a number. Fields may be
-// added; none is renamed or removed.
+// JSON output follows one rule: numbers that are identifiers rather than amounts (keys, sessions,
+// generations, terms, LSNs, ids) are strings, because many JSON readers keep only 53 bits of a
+// number. Fields may be added; none is renamed or removed.
 
-// PrintAs writes a document to the output of a command: as JSON, or as text for people.
+// PrintAs writes a document to the output of a command, as JSON or as text.
 func PrintAs(cmd *cobra.Command, asJSON bool, document any, text func() string) error {
 	c := Client{JSON: asJSON, Out: console.New(cmd.OutOrStdout())}
 	return c.Print(document, text)
 }
 
-// WriteLine writes a document as one line of JSON, for commands that print many.
+// WriteLine writes a document as one line of JSON, for commands that stream.
 func WriteLine(out io.Writer, document any) error {
 	var line bytes.Buffer
 	e := json.NewEncoder(&line)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(document); err != nil {
-		panic(err) // numbers, strings, and lists and structs of them
+		panic(err) // documents contain only numbers, strings, lists and structs
 	}
 	return Write(out, line.String())
 }

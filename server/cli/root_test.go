@@ -12,9 +12,9 @@ func TestSecondSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		stopped := false
-		afterFirst(ctx, func() { stopped = true })
+		stopAfterFirstSignal(ctx, func() { stopped = true })
 		cancel()
-		time.Sleep(oneSignal - 1)
+		time.Sleep(signalGrace - 1)
 		if synctest.Wait(); stopped {
 			t.Error("a signal that comes with the first ends the process")
 		}

@@ -26,49 +26,49 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// securitySettings is what flags, the environment and a file say about who this process
-// is and whom it trusts. All commands that listen or dial have the same.
+// Security holds the flags, environment variables and file settings for TLS, identity and trust.
+// All commands that listen or dial share them.
 type Security struct {
 	Dir                    string
 	cert, key, Ca, Revoked string
 	Servers                []string
-	Insecure               bool     // the network can be trusted
-	Exposed                []string // what is in plain text because of that
+	Insecure               bool     // plaintext is allowed on all networks
+	Exposed                []string // plaintext addresses outside this computer
 
-	tokenFile string // of commands that ask
+	tokenFile string // only for commands that call managers
 	token     secret.Text
 
 	origin func(flag string) string
 }
 
-// AddFlags adds the flags that all have.
+// AddFlags adds the flags that all commands share.
 func (s *Security) AddFlags(f *pflag.FlagSet, origin func(flag string) string) {
 	s.origin = origin
-	f.StringVar(&s.Dir, "tls-dir", "", "a `directory` with our certificate tls.crt, its key tls.key, whom we trust ca.crt,\nand crl.pem once something is revoked; 'leasehold pki' makes such. They are read again\nwhen they change")
-	f.StringVar(&s.cert, "tls-cert", "", "a `file` with our certificate, instead of that in --tls-dir")
-	f.StringVar(&s.key, "tls-key", "", "a `file` with its key")
-	f.StringVar(&s.Ca, "tls-ca", "", "a `file` with the certificates of those whom we trust")
-	f.StringVar(&s.Revoked, "tls-revoked", "", "a `file` with revocation lists")
-	f.StringSliceVar(&s.Servers, "tls-servers", nil, "`identities` that managers must have, such as spiffe://example.org/manager/{name}\n(default their host names are checked)")
+	f.StringVar(&s.Dir, "tls-dir", "", "`directory` with the certificate tls.crt, its key tls.key, the trusted CAs ca.crt, and\noptionally the revocation list crl.pem, as created by 'leasehold pki'; reloaded when\na file changes")
+	f.StringVar(&s.cert, "tls-cert", "", "certificate `file`, instead of tls.crt in --tls-dir")
+	f.StringVar(&s.key, "tls-key", "", "private key `file`, instead of tls.key in --tls-dir")
+	f.StringVar(&s.Ca, "tls-ca", "", "`file` with the trusted CA certificates, instead of ca.crt in --tls-dir")
+	f.StringVar(&s.Revoked, "tls-revoked", "", "`file` with certificate revocation lists, instead of crl.pem in --tls-dir")
+	f.StringSliceVar(&s.Servers, "tls-servers", nil, "`identities` accepted for managers, such as spiffe://example.org/manager/{name}\n(default: the certificate must match the host name)")
 	f.BoolVar(&s.Insecure, InsecureFlag, false, insecureUsage)
 }
 
-// AddToken adds the flag of commands that ask. A token is no flag itself: other users of
-// the computer can see those.
+// AddToken adds the flag for a token file. The token itself is never a flag: other users of the
+// computer can read command lines.
 func (s *Security) AddToken(f *pflag.FlagSet) {
-	f.StringVar(&s.tokenFile, "token-file", "", "a `file` that only we can read, with a token by which managers know us")
+	f.StringVar(&s.tokenFile, "token-file", "", "`file` with a bearer token for the managers, readable only by its owner")
 }
 
-// Tls reports whether connections are secured.
+// Tls reports whether connections use TLS.
 func (s *Security) Tls() bool {
 	return s.Dir != "" || s.Ca != "" || s.cert != "" || s.key != ""
 }
 
-// Validate says what is wrong, and reads the token.
+// Validate validates the settings and reads the token.
 func (s *Security) Validate() error {
 	for flag, needs := range map[string]bool{"tls-revoked": s.Revoked != "", "tls-servers": len(s.Servers) > 0} {
 		if needs && !s.Tls() {
-			return fmt.Errorf("%s is for TLS, and there is none: say with --tls-dir where the certificates are", s.origin(flag))
+			return fmt.Errorf("%s requires TLS: name the certificates with --tls-dir", s.origin(flag))
 		}
 	}
 	for _, id := range s.Servers {
@@ -78,7 +78,7 @@ func (s *Security) Validate() error {
 	}
 	switch {
 	case s.Tls() && s.Dir == "" && s.Ca == "":
-		return errors.New("--tls-ca is missing, the file with the certificates of those whom we trust; or name a directory with --tls-dir")
+		return errors.New("--tls-ca, the file with the trusted CA certificates, is missing: set it, or name a directory with --tls-dir")
 	case s.tokenFile == "":
 		return nil
 	}
@@ -90,7 +90,7 @@ func (s *Security) Validate() error {
 	return nil
 }
 
-// Config says in which files a keeper finds what the flags name.
+// Config returns the files that the flags name.
 func (s *Security) Config(log *slog.Logger) secure.Config {
 	var cfg secure.Config
 	if s.Dir != "" {
@@ -98,14 +98,14 @@ func (s *Security) Config(log *slog.Logger) secure.Config {
 	}
 	cfg.Cert, cfg.Key, cfg.Roots = cmp.Or(s.cert, cfg.Cert), cmp.Or(s.key, cfg.Key), cmp.Or(s.Ca, cfg.Roots)
 	if s.Revoked != "" {
-		cfg.Revoked, cfg.RevokedLater = s.Revoked, false // whoever names a file means it
+		cfg.Revoked, cfg.RevokedLater = s.Revoked, false // an explicitly named file must exist
 	}
 	cfg.Logger = log
 	for _, id := range s.Servers {
 		cfg.Servers = append(cfg.Servers, secure.Identity(id))
 	}
 	if s.cert == "" && s.key == "" && ifThere(cfg.Cert) == "" && ifThere(cfg.Key) == "" {
-		cfg.Cert, cfg.Key = "", "" // a directory of somebody who shows a token
+		cfg.Cert, cfg.Key = "", "" // the directory of a client that authenticates by token
 	}
 	return cfg
 }
@@ -117,8 +117,7 @@ func ifThere(file string) string {
 	return file
 }
 
-// Open reads the certificates. The keeper is nil if connections are in plain text. The
-// caller closes it.
+// Open reads the certificates. The keeper is nil for plaintext. The caller closes it.
 func (s *Security) Open(log *slog.Logger) (*secure.Keeper, error) {
 	if !s.Tls() {
 		return nil, nil
@@ -130,7 +129,7 @@ func (s *Security) Open(log *slog.Logger) (*secure.Keeper, error) {
 	return k, nil
 }
 
-// OpenServer is open for a process that others connect to: it needs a certificate.
+// OpenServer is Open for a process that accepts connections, which requires a certificate.
 func (s *Security) OpenServer(log *slog.Logger) (*secure.Keeper, error) {
 	k, err := s.Open(log)
 	if err != nil || k == nil {
@@ -138,7 +137,7 @@ func (s *Security) OpenServer(log *slog.Logger) (*secure.Keeper, error) {
 	}
 	if k.Expires().IsZero() {
 		k.Close()
-		return nil, Fail(fmt.Errorf("whoever is called needs a certificate: there is no tls.crt and tls.key in %s, and no --tls-cert and --tls-key", cmp.Or(s.Dir, filepath.Dir(s.Ca))))
+		return nil, Fail(fmt.Errorf("a server needs a certificate: %s has no tls.crt and tls.key, and --tls-cert and --tls-key are not set", cmp.Or(s.Dir, filepath.Dir(s.Ca))))
 	}
 	if err := CanServe(k); err != nil {
 		k.Close()
@@ -147,17 +146,17 @@ func (s *Security) OpenServer(log *slog.Logger) (*secure.Keeper, error) {
 	return k, nil
 }
 
-// CanServe refuses a certificate that every client would refuse.
+// CanServe rejects a certificate that every client would reject.
 func CanServe(k *secure.Keeper) error {
 	if d := k.Describe(); !d.Server {
-		return fmt.Errorf("the certificate of %s is for clients alone, and whoever connects would refuse it: 'leasehold pki issue' with --host makes one that can serve", Who(&d))
+		return fmt.Errorf("the certificate of %s is for clients only, and clients would reject it\nCreate a server certificate with 'leasehold pki issue --host'.", Who(&d))
 	}
 	return nil
 }
 
-// Dialling returns the credentials for calls to managers. Plain text stays within this
-// computer unless somebody has said otherwise. Where "leasehold pki" has made the CA it is
-// known who is a manager, and nobody else is spoken to.
+// Dialling returns the credentials for calls to managers. Plaintext is limited to this computer
+// unless --insecure is set. If "leasehold pki" created the CA, only a certificate with a
+// manager's identity is accepted.
 func (s *Security) Dialling(k *secure.Keeper) credentials.TransportCredentials {
 	if k == nil {
 		return plainCredentials(s.Insecure)
@@ -176,8 +175,8 @@ func (s *Security) Serving(k *secure.Keeper) credentials.TransportCredentials {
 	return plainCredentials(s.Insecure)
 }
 
-// Expose decides whether addresses of a flag may be used: they may if they are secured, if they are on
-// this computer, or if the network can be trusted. In the last case it keeps them for a warning.
+// Expose validates the addresses of a flag: TLS, a loopback address or --insecure is required.
+// It records the plaintext addresses for a warning.
 func (s *Security) Expose(flag string, secured bool, addrs ...string) error {
 	for _, addr := range addrs {
 		switch {
@@ -185,14 +184,14 @@ func (s *Security) Expose(flag string, secured bool, addrs ...string) error {
 		case s.Insecure:
 			s.Exposed = append(s.Exposed, addr)
 		default:
-			return fmt.Errorf("%s %s: others than this computer are there, or may be, and all would be in plain text, for anybody to read and to change: say with --tls-dir where certificates are, use the loopback, or say --%s if the network can be trusted",
+			return fmt.Errorf("%s %s is not a loopback address, and plaintext there can be read and changed by other computers\nConfigure TLS with --tls-dir, use a loopback address, or pass --%s if the network is trusted.",
 				s.origin(flag), addr, InsecureFlag)
 		}
 	}
 	return nil
 }
 
-// PerRPC returns the credentials by which calls show the token, nil if there is none.
+// PerRPC returns the credentials that send the token; nil without a token.
 func (s *Security) PerRPC() credentials.PerRPCCredentials {
 	if s.token.Len() == 0 {
 		return nil
@@ -200,7 +199,7 @@ func (s *Security) PerRPC() credentials.PerRPCCredentials {
 	return access.Bearer(s.token.Reveal(), !s.Tls())
 }
 
-// Showing are options by which calls show the token, if there is one.
+// Showing returns the dial options that send the token, if there is one.
 func (s *Security) Showing() []grpc.DialOption {
 	if token := s.PerRPC(); token != nil {
 		return []grpc.DialOption{grpc.WithPerRPCCredentials(token)}
@@ -208,9 +207,9 @@ func (s *Security) Showing() []grpc.DialOption {
 	return nil
 }
 
-// ofManagers are credentials for calls to managers, where it is known who is one. A
-// certificate for the right host is not enough: an owner on the same computer has one,
-// too, and would be told tokens.
+// ofManagers are the credentials for calls to managers whose identities are known. A matching
+// host name is not enough: an owner on the same computer has such a certificate, too, and could
+// receive tokens.
 type ofManagers struct {
 	credentials.TransportCredentials
 	managers []secure.Identity
@@ -222,7 +221,7 @@ func (o ofManagers) ClientHandshake(ctx context.Context, authority string, conn 
 		return nil, nil, err
 	}
 	if err := o.check(who); err != nil {
-		_ = over.Close() // nothing was said
+		_ = over.Close() // no data was sent
 		return nil, nil, err
 	}
 	return over, who, nil
@@ -231,7 +230,7 @@ func (o ofManagers) ClientHandshake(ctx context.Context, authority string, conn 
 func (o ofManagers) check(who credentials.AuthInfo) error {
 	info, ok := who.(credentials.TLSInfo)
 	if !ok || len(info.State.PeerCertificates) == 0 {
-		return fmt.Errorf("whoever answers shows no certificate")
+		return fmt.Errorf("the server presents no certificate")
 	}
 	ids := secure.Identities(info.State.PeerCertificates[0])
 	if slices.ContainsFunc(ids, func(id secure.Identity) bool {
@@ -239,26 +238,25 @@ func (o ofManagers) check(who credentials.AuthInfo) error {
 	}) {
 		return nil
 	}
-	return fmt.Errorf("whoever answers is %q, which is not a manager's certificate: want %q; --tls-servers says otherwise", ids, o.managers)
+	return fmt.Errorf("the server presents %q, which is not a manager's certificate: want %q; --tls-servers accepts other identities", ids, o.managers)
 }
 
 func (o ofManagers) Clone() credentials.TransportCredentials {
 	return ofManagers{o.TransportCredentials.Clone(), o.managers}
 }
 
-// SecureAdvice is what to do about a connection that certificates or the policy have
-// prevented; "" if they have not.
+// SecureAdvice returns the advice for an error of TLS or access control; "" for other errors.
 func SecureAdvice(err error) string {
 	text := err.Error()
 	switch {
 	case leasehold.KindOf(err) == leasehold.ErrDenied:
 		return deniedAdvice(text)
 	case strings.Contains(text, "rejects the client's certificate"):
-		return "The manager's log has the reason (\"connection rejected\"). 'leasehold pki show' prints the certificate's identity, expiry and issuer: do managers trust its CA?"
+		return "The manager logs the reason (\"connection rejected\"). Check subject, expiry and issuer with 'leasehold pki show', and whether managers trust this CA."
 	case strings.Contains(text, "expired") || strings.Contains(text, "not yet valid"):
-		return "Renew the certificate, and see that the clocks of both computers are right."
+		return "Check the clocks of both computers, and renew the certificate if it has expired."
 	case strings.Contains(text, "certificate") || strings.Contains(text, "TLS") || strings.Contains(text, "tls:"):
-		return "See with 'leasehold pki show' on that computer for whom its certificate is and by whom, and here whom --tls-dir trusts."
+		return "Check the server's certificate with 'leasehold pki show' on its computer, and the trusted CAs in --tls-dir here."
 	}
 	return ""
 }
@@ -266,16 +264,16 @@ func SecureAdvice(err error) string {
 func deniedAdvice(text string) string {
 	switch {
 	case strings.Contains(text, "has neither"):
-		return "Say who we are: with a certificate, tls.crt and tls.key in --tls-dir, or with --token-file."
+		return "Authenticate with a certificate (tls.crt and tls.key in --tls-dir) or with --token-file."
 	case strings.Contains(text, "the token"):
-		return "'leasehold token' makes another, and prints the lines that the managers' access file must have for it."
+		return "Create a token with 'leasehold token', and add the lines it prints to the managers' access file."
 	case strings.Contains(text, "revoked"):
-		return "'leasehold pki issue' makes another certificate, if there is to be one."
+		return "Create a new certificate with 'leasehold pki issue'."
 	}
-	return "The managers' access file, that of --access, says who may do what: it has no rule for us that permits this."
+	return "The managers' access file (--access) has no rule that grants this identity the permission."
 }
 
-// Who is the name in a certificate.
+// Who returns the identity in a certificate, or else its subject.
 func Who(d *secure.Description) string {
 	if len(d.Identities) == 0 {
 		return d.Subject
@@ -283,21 +281,20 @@ func Who(d *secure.Description) string {
 	return string(d.Identities[0])
 }
 
-// InsecureFlag is how somebody says that a network can be trusted.
+// InsecureFlag is the name of the flag that allows plaintext on all networks.
 const InsecureFlag = "insecure"
 
-// insecureUsage is what it is for, for all commands that have it.
-const insecureUsage = "speak plain text with other computers, too: in a network where nobody can\nread along or answer in another's place, and everybody may do everything"
+const insecureUsage = "allow plaintext connections to other computers: only for networks where no one can\nread or spoof traffic, and every client may do everything"
 
-// WarnOfPlainText tells the log, once, what is in plain text.
+// WarnOfPlainText logs the plaintext addresses once.
 func WarnOfPlainText(open []string, log *slog.Logger) {
 	if len(open) > 0 {
-		log.Warn("speaking plain text with other computers, because of --"+InsecureFlag+": whoever can read along or answer in another's place can own keys", "addresses", strings.Join(open, ", "))
+		log.Warn("plaintext connections to other computers, because of --"+InsecureFlag+": anyone who can read or spoof this traffic can become an owner of keys", "addresses", strings.Join(open, ", "))
 	}
 }
 
-// plainCredentials are for connections that are not secured: to this computer only, unless
-// the network can be trusted.
+// plainCredentials are for plaintext connections: only to this computer, unless the network is
+// trusted.
 func plainCredentials(trusted bool) credentials.TransportCredentials {
 	if trusted {
 		return insecure.NewCredentials()

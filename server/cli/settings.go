@@ -20,12 +20,12 @@ import (
 // settingOf marks flags that the environment and a file can also set.
 const settingOf = "leasehold_setting"
 
-// AddSettings gives a command flags that the environment and a file can also set,
-// and the flag that names the file.
+// AddSettings adds flags that the environment and a file can also set, and the flag that names
+// the file.
 func AddSettings(cmd *cobra.Command, flags *pflag.FlagSet, file *string) {
 	markSettings(flags)
 	cmd.Flags().AddFlagSet(flags)
-	cmd.Flags().StringVar(file, settings.FileFlag, "", "a YAML `file` with settings; keys are the names of flags")
+	cmd.Flags().StringVar(file, settings.FileFlag, "", "YAML `file` with settings; its keys are flag names")
 }
 
 func markSettings(flags *pflag.FlagSet) {
@@ -37,8 +37,8 @@ func markSettings(flags *pflag.FlagSet) {
 	})
 }
 
-// Fill completes flags of a command from the environment and a file. One environment and one file
-// serve all commands: settings of other commands are not mistakes.
+// Fill sets flags of a command from the environment and a file. All commands share one environment
+// and one file, so settings of other commands are valid.
 func Fill(cmd *cobra.Command, flags *pflag.FlagSet, file string) error {
 	environ, err := failpoint.Environ(os.Environ())
 	if err != nil {
@@ -60,7 +60,7 @@ func knownSettings(cmd *cobra.Command) []string {
 	return names
 }
 
-// LogSettings is how a command that runs for long says what happens.
+// LogSettings holds the logging flags of a long-running command.
 type LogSettings struct {
 	Format string // text or json
 	Level  string // debug, info, warn or error
@@ -72,17 +72,17 @@ func logLevels() []string { return []string{"debug", "info", "warn", "error"} }
 
 // AddFlags adds the flags to those that a file and the environment can set.
 func (l *LogSettings) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&l.Format, "log-format", "text", "how to log to stderr: text or json")
-	f.StringVar(&l.Level, "log-level", "info", "how much: debug, info, warn or error")
+	f.StringVar(&l.Format, "log-format", "text", "log format on stderr: text or json")
+	f.StringVar(&l.Level, "log-level", "info", "minimum log level: debug, info, warn or error")
 }
 
-// Complete is called when the flags are the command's.
+// Complete adds shell completion. The command must have the flags already.
 func (l *LogSettings) Complete(cmd *cobra.Command) {
 	CompleteWith(cmd, "log-format", OneOf(logFormats()...))
 	CompleteWith(cmd, "log-level", OneOf(logLevels()...))
 }
 
-// Validate names settings as origin does.
+// Validate validates the settings. origin returns the source of a flag for errors.
 func (l *LogSettings) Validate(origin func(flag string) string) error {
 	if !slices.Contains(logFormats(), l.Format) {
 		return fmt.Errorf("%s %q: want text or json", origin("log-format"), l.Format)
@@ -93,11 +93,11 @@ func (l *LogSettings) Validate(origin func(flag string) string) error {
 	return nil
 }
 
-// Logger is for settings that are valid.
+// Logger returns a logger. The settings must be valid.
 func (l *LogSettings) Logger(to io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
-		panic(err) // validate has seen it
+		panic(err) // Validate has checked it
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if l.Format == "json" {
@@ -106,32 +106,32 @@ func (l *LogSettings) Logger(to io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, options))
 }
 
-// maxSecret bounds the file of a secret: what is longer is something else.
+// maxSecret bounds the size of a secret file; a larger file is not a secret.
 const maxSecret = 4096
 
-// ReadPrivate reads a file that others cannot read. Its group may, since that is how
-// Kubernetes hands a secret to a process that is not root.
+// ReadPrivate reads a file that is not accessible to other users. Its group may read it:
+// Kubernetes passes secrets to non-root processes that way.
 func ReadPrivate(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // read-only
 	info, err := file.Stat()
 	if err != nil {
 		return "", err
 	}
 	if mode := info.Mode(); mode.IsRegular() && mode.Perm()&0o027 != 0 {
-		return "", fmt.Errorf("others can read or change it: its mode is %04o, want 0600 or 0640; chmod 600 %s", mode.Perm(), path)
+		return "", fmt.Errorf("mode %04o lets other users read or change the file, want 0600 or 0640: run chmod 600 %s", mode.Perm(), path)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
 	if err == nil && len(text) > maxSecret {
-		err = fmt.Errorf("it has more than %d bytes, and no secret is longer", maxSecret)
+		err = fmt.Errorf("the file has more than %d bytes, which is too long for a secret", maxSecret)
 	}
 	return string(text), err
 }
 
-// ReadSecret reads a secret of one line, as people type it.
+// ReadSecret reads a secret of one line.
 func ReadSecret(path string) (secret.Text, error) {
 	text, err := ReadPrivate(path)
 	if err != nil {
@@ -144,14 +144,14 @@ func ReadSecret(path string) (secret.Text, error) {
 	return secret.New(line), nil
 }
 
-// A secretFlag is a setting that a variable or a file may say. The command line must not:
-// every user of the computer can read it, and shells and audits keep it.
+// A secretFlag is a setting that only the environment or a file may contain. Command lines are
+// visible to all users of the computer, and shells and audit logs record them.
 type secretFlag struct{ to *secret.Text }
 
 func (f secretFlag) Set(text string) error { *f.to = secret.New(text); return nil }
 
 func (f secretFlag) String() string {
-	if f.to == nil { // pflag asks a zero value what a default looks like
+	if f.to == nil { // pflag formats a zero value to find the default
 		return ""
 	}
 	return f.to.String()
@@ -159,26 +159,26 @@ func (f secretFlag) String() string {
 
 func (secretFlag) Type() string { return "string" }
 
-// AddSecret adds a setting that is a secret. There is no help for it, as there is no such flag.
+// AddSecret adds a secret setting. It is hidden from the help, since it is not usable as a flag.
 func AddSecret(flags *pflag.FlagSet, to *secret.Text, name string) {
 	flags.Var(secretFlag{to}, name, "")
 	flags.Lookup(name).Hidden = true
 }
 
-// RefuseOnCommandLine says what to use instead of a flag that is a secret.
+// RefuseOnCommandLine rejects a secret on the command line, and names the alternatives.
 func RefuseOnCommandLine(flags *pflag.FlagSet, name, file string) error {
 	if f := flags.Lookup(name); f.Changed && settings.Origin(f) == "--"+name {
-		return fmt.Errorf("there is no flag --%s, because everybody on this computer can read a command line: put it into a file of mode 0600 and name that with --%s, or into %s; and change it, as it was seen",
-			name, file, settings.Variable(name))
+		return fmt.Errorf("a secret on the command line is visible to every user of this computer: replace it, then use --%s with a file of mode 0600, or %s, instead of --%s",
+			file, settings.Variable(name), name)
 	}
 	return nil
 }
 
-// WithoutLogin refuses a URL with a user and a password in it, and does not repeat it: URLs
-// are logged and shown.
+// WithoutLogin rejects a URL that contains a user or password. URLs are logged and displayed, so
+// the error does not repeat it.
 func WithoutLogin(url, instead string) error {
 	if strings.Contains(url, "@") {
-		return errors.New("there is a user or a password in a URL, which is shown and logged: " + instead)
+		return errors.New("a URL contains a user or password, and URLs are logged: " + instead)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestParseSince(t *testing.T) {
 		"0d":      "want a time ago",
 		"1.5d":    "want a time ago",
 		"99999d":  "want a time ago",
-		"11:00":   "that is yet to come",
+		"11:00":   "the time is in the future",
 	} {
 		if _, err := ParseSince(text, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -14,19 +14,19 @@ func LostText(r admin.Range) string {
 	case r.LostAt == 0:
 		return "never"
 	case r.LostUnknown:
-		return fmt.Sprintf("not known before LSN %s", console.Grouped(uint64(r.LostAt)))
+		return fmt.Sprintf("unknown before LSN %s", console.Grouped(uint64(r.LostAt)))
 	}
 	return fmt.Sprintf("at LSN %s", console.Grouped(uint64(r.LostAt)))
 }
 
-func OrNobody(owner string) string {
+func OrNone(owner string) string {
 	if owner == "" {
-		return console.Bad("nobody")
+		return console.Bad("none")
 	}
 	return console.Shown(owner)
 }
 
-// OwnerState is what an owner is doing, in a word.
+// OwnerState is the state of an owner in one word.
 func OwnerState(o admin.Owner) string {
 	switch {
 	case o.Suspended:
@@ -46,7 +46,7 @@ func OwnerState(o admin.Owner) string {
 func OwnerMoves(o admin.Owner) string {
 	switch {
 	case o.MovesState == nil:
-		return "unknown" // to a leader that is older than moves
+		return "unknown" // the leader is older than transfers
 	case !*o.MovesState:
 		return "cannot"
 	case o.MovesIn == 0 && o.MovesOut == 0:
@@ -55,7 +55,7 @@ func OwnerMoves(o admin.Owner) string {
 	return fmt.Sprintf("%d in, %d out", o.MovesIn, o.MovesOut)
 }
 
-// Load is what an owner counts per second; nothing if it does not.
+// Load formats the requests per second of an owner, or "-" if it reports none.
 func Load(perSecond float64) string {
 	if perSecond == 0 {
 		return "-"
@@ -63,10 +63,10 @@ func Load(perSecond float64) string {
 	return console.Grouped(uint64(perSecond)) + "/s"
 }
 
-// ShortSession is enough to tell sessions apart.
+// ShortSession returns the first digits of a session, enough to distinguish sessions.
 func ShortSession(session string) string { return session[:min(8, len(session))] }
 
-// TimeText writes a time in the reader's own time zone.
+// TimeText formats a time in the local time zone.
 func TimeText(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -74,7 +74,7 @@ func TimeText(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05.000")
 }
 
-// ChangeText says what a change did, and why.
+// ChangeText describes a change and its cause.
 func ChangeText(d admin.Change) string {
 	switch {
 	case d.Cause != "":
@@ -89,7 +89,7 @@ func ChangeText(d admin.Change) string {
 	return d.Kind
 }
 
-// reasonText says why an owner was given a range, in a few words; nothing if that is not known.
+// reasonText describes why an owner received a range; "" if the reason is unknown.
 func reasonText(reason string) string {
 	words := reason
 	switch reason {
@@ -98,16 +98,16 @@ func reasonText(reason string) string {
 	case "joined", "gone":
 		words = "owners " + words
 	case "leaving":
-		words = "an owner leaves"
+		words = "owner leaving"
 	case "order":
 		words = "ordered"
 	case "configured":
-		words = "configured anew"
+		words = "configuration changed"
 	}
 	return " (" + words + ")"
 }
 
-// changedOwner names the owner of a change; of a move, the new one.
+// changedOwner returns the owner of a change; for a transfer, the new owner.
 func changedOwner(d admin.Change) string {
 	if d.Kind == admin.ChangeMoved && d.From != d.Owner {
 		return "to " + console.OrDash(d.Owner)
@@ -115,7 +115,7 @@ func changedOwner(d admin.Change) string {
 	return console.OrDash(d.Owner)
 }
 
-// EventWords is what happened, without when and where.
+// EventWords describes an event without its time and namespace.
 func EventWords(e admin.Event) []string {
 	switch {
 	case e.Change != nil:
@@ -124,23 +124,23 @@ func EventWords(e admin.Event) []string {
 	case e.Note != nil:
 		return []string{console.Shown(e.Note.What), console.OrDash(e.Note.Owner), console.Shown(e.Note.Text)}
 	case e.Leader != nil && e.Leader.Leader == "":
-		return []string{console.Bad("nobody leads"), fmt.Sprintf("in term %d", e.Leader.Term)}
+		return []string{console.Bad("no leader"), fmt.Sprintf("term %d", e.Leader.Term)}
 	case e.Leader != nil:
-		return []string{console.Good(console.Shown(e.Leader.Leader)) + " leads", fmt.Sprintf("in term %d", e.Leader.Term)}
+		return []string{console.Good(console.Shown(e.Leader.Leader)) + " leads", fmt.Sprintf("term %d", e.Leader.Term)}
 	case e.Type == admin.EventGap:
 		return []string{console.Bad("... " + console.Shown(e.Text))}
 	}
-	return []string{"something that this version does not know"}
+	return []string{"an event type unknown to this version"}
 }
 
-// Seconds writes a duration.
+// Seconds formats a duration.
 func Seconds(s admin.Seconds) string { return console.Brief(time.Duration(s)) }
 
 func VacancyText(d admin.NamespaceStatus) string {
 	if d.Vacant == 0 {
 		return console.Grouped(uint64(d.Ranges))
 	}
-	return fmt.Sprintf("%s, of which nobody holds %s", console.Grouped(uint64(d.Ranges)), console.Grouped(uint64(d.Vacant)))
+	return fmt.Sprintf("%s, of which %s without an owner", console.Grouped(uint64(d.Ranges)), console.Grouped(uint64(d.Vacant)))
 }
 
 func ReadyText(d admin.NamespaceStatus) string {
@@ -153,20 +153,20 @@ func ReadyText(d admin.NamespaceStatus) string {
 	return console.Bad("no") + ": " + console.OrDash(d.Problem)
 }
 
-// rangesShown is how many ranges of a plan people are shown.
-const rangesShown = 40
+// maxPlanRows bounds the table of a plan in text output.
+const maxPlanRows = 40
 
-// PlanText lists what is to move.
+// PlanText lists the moves of a plan.
 func PlanText(p admin.Plan) string {
 	if p.Total == 0 {
-		return "Nothing is to move.\n"
+		return "No range would move.\n"
 	}
-	rows := console.Rows(p.Moves[:min(rangesShown, len(p.Moves))], func(m admin.PlannedMove) []string {
+	rows := console.Rows(p.Moves[:min(maxPlanRows, len(p.Moves))], func(m admin.PlannedMove) []string {
 		state := console.Good("moved")
 		if !m.WithState {
 			state = console.Bad("lost")
 		}
-		return []string{m.Keys().String(), console.Percent(m.Share), Load(m.Load), console.Shown(m.From), OrNobody(m.To), state}
+		return []string{m.Keys().String(), console.Percent(m.Share), Load(m.Load), console.Shown(m.From), OrNone(m.To), state}
 	})
 	text := console.Table([]console.Column{
 		console.Left("RANGE"), console.Number("SHARE"), console.Number("LOAD"), console.Left("FROM"), console.Left("TO"), console.Left("STATE"),
@@ -177,7 +177,7 @@ func PlanText(p admin.Plan) string {
 	return text + PlanSum(p) + "\n"
 }
 
-// PlanSum says in a line what a plan comes to.
+// PlanSum summarizes a plan in one line.
 func PlanSum(p admin.Plan) string {
 	text := fmt.Sprintf("%s, %s of the keys", console.Counted(int(p.Total), "range"), console.Percent(p.Share))
 	if p.ShareLost == 0 {
@@ -188,7 +188,7 @@ func PlanSum(p admin.Plan) string {
 
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// RangesText lists ranges of a lease table; none is what it says if there is none.
+// RangesText lists ranges of a lease table; none is the text for an empty list.
 func RangesText(d admin.Ranges, none string) string {
 	if len(d.Ranges) == 0 {
 		return none + "\n"
@@ -196,6 +196,6 @@ func RangesText(d admin.Ranges, none string) string {
 	return console.Table([]console.Column{
 		console.Left("RANGE"), console.Number("SHARE"), console.Left("OWNER"), console.Left("ADDRESS"), console.Number("GENERATION"), console.Left("STATE LAST LOST"),
 	}, console.Rows(d.Ranges, func(r admin.Range) []string {
-		return []string{r.Keys().String(), console.Percent(r.Share), OrNobody(r.Owner), console.OrDash(r.Addr), Decimal(uint64(r.Generation)), LostText(r)}
+		return []string{r.Keys().String(), console.Percent(r.Share), OrNone(r.Owner), console.OrDash(r.Addr), Decimal(uint64(r.Generation)), LostText(r)}
 	}))
 }

@@ -1,5 +1,5 @@
-// Package console is how commands write: to streams that may be terminals, in colours,
-// lists and numbers for people, or JSON for programs.
+// Package console formats the output of commands: for streams that may be terminals, with colours,
+// tables and numbers, or as JSON.
 package console
 
 import (
@@ -16,16 +16,15 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// A Screen is a stream that may be a terminal. What is written to it may be
-// coloured: it takes out what its terminal cannot show, which is everything
-// if it is none, and colours if NO_COLOR is set.
+// A Screen is a stream that may be a terminal. It removes the escape sequences that the terminal
+// does not support: all without a terminal, and colours if NO_COLOR is set.
 type Screen struct {
 	io.Writer
-	Terminal bool // it can be redrawn
-	Width    int  // in columns; UsualWidth if it is no terminal
+	Terminal bool // supports redrawing
+	Width    int  // in columns; UsualWidth without a terminal
 }
 
-// UsualWidth is the width of what is no terminal.
+// UsualWidth is the width without a terminal.
 const UsualWidth = 80
 
 // New returns a stream as a screen.
@@ -33,7 +32,7 @@ const UsualWidth = 80
 func New(w io.Writer) Screen {
 	out := colorprofile.NewWriter(w, os.Environ())
 
-	// The library wants a truth value; no-color.org says any value will do.
+	// The library expects a boolean value; no-color.org allows any value.
 	if os.Getenv("NO_COLOR") != "" {
 		out.Profile = min(out.Profile, colorprofile.ASCII)
 	}
@@ -49,7 +48,7 @@ func New(w io.Writer) Screen {
 	return s
 }
 
-// Columns is the width of a terminal, and 0 if it is none: lines that go elsewhere stay whole.
+// Columns is the width of a terminal, or 0 without one, which means that lines are not truncated.
 func (s Screen) Columns() int {
 	if !s.Terminal {
 		return 0
@@ -57,52 +56,51 @@ func (s Screen) Columns() int {
 	return s.Width
 }
 
-// Say writes what is good to know but not asked for. If it cannot be written,
-// there is nobody to tell.
+// Say writes optional output, and ignores errors.
 func (s Screen) Say(format string, args ...any) { _, _ = fmt.Fprintf(s, format, args...) }
 
-// Heading, Good and Bad colour a text. The colours are those of the terminal's own theme.
+// Heading, Good and Bad style a text. The colours are those of the terminal's theme.
 func Heading(s string) string { return lipgloss.NewStyle().Bold(true).Render(s) }
 
-// Good is for results that are wanted.
+// Good styles expected results.
 func Good(s string) string { return lipgloss.NewStyle().Foreground(lipgloss.Green).Render(s) }
 
-// Bad is for results that are not.
+// Bad styles problems.
 func Bad(s string) string {
 	return lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true).Render(s)
 }
 
-// JSON is a document as JSON, indented.
+// JSON formats a document as indented JSON.
 func JSON(document any) string {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // arrows in texts are to be read by people
+	e.SetEscapeHTML(false) // keep arrows readable
 	e.SetIndent("", "  ")
 	if err := e.Encode(document); err != nil {
-		panic(err) // numbers, strings, and lists and structs of them
+		panic(err) // documents contain only numbers, strings, lists and structs
 	}
 	return text.String()
 }
 
-// A Progress shows how far something is: with a bar that is redrawn on a terminal, else with a
-// line now and then, as suits a log. It is for one goroutine at a time.
+// A Progress displays the progress of an operation: as a bar on a terminal, otherwise as occasional
+// lines. It is for one goroutine at a time.
 type Progress struct {
 	out    Screen
 	silent bool
 	bar    progress.Model
-	room   int // columns for the bar; it only shrinks, so that the bar does not jump
+	room   int // columns of the bar; it never grows, so that the bar is stable
 	said   time.Duration
-	before string // the line that was written last
+	before string // the last line
 }
 
 const (
-	eraseLine = "\r\x1b[K" // goes to the beginning of the line and clears it
+	eraseLine = "\r\x1b[K" // moves to the start of the line and clears it
 	lineEvery = 5 * time.Second
 	minBar    = 8
 	maxBar    = 40
 )
 
-// NewProgress returns a Progress on out. If the result is printed as JSON, it writes to terminals alone.
+// NewProgress returns a Progress on out. With JSON output it writes only to terminals.
 func NewProgress(out Screen, json bool) *Progress {
 	return &Progress{
 		out: out, silent: json && !out.Terminal, room: maxBar, said: -lineEvery,
@@ -110,8 +108,8 @@ func NewProgress(out Screen, json bool) *Progress {
 	}
 }
 
-// Report says that a share of the work, from 0 to 1, is done at a time since its begin. Below 0 the
-// share is not known, and there is no bar.
+// Report displays that a share of the work, from 0 to 1, is done at a time since the start. A
+// negative share is unknown, and draws no bar.
 func (p *Progress) Report(at time.Duration, share float64, text string) {
 	switch {
 	case p.silent:
@@ -123,7 +121,7 @@ func (p *Progress) Report(at time.Duration, share float64, text string) {
 	}
 }
 
-// Say says what is done before anything can be reported.
+// Say displays a text before the first report.
 func (p *Progress) Say(text string) {
 	switch {
 	case p.silent:
@@ -135,14 +133,14 @@ func (p *Progress) Say(text string) {
 	}
 }
 
-// Stop makes room for what comes next.
+// Stop clears the bar.
 func (p *Progress) Stop() {
 	if p.out.Terminal && !p.silent {
 		p.out.Say("%s", eraseLine)
 	}
 }
 
-// line is a bar, if there is room for it, and the text.
+// line formats the bar, if there is room, and the text.
 func (p *Progress) line(share float64, text string) string {
 	width := p.out.Width - 1 // the last column would wrap
 	p.room = min(p.room, width-lipgloss.Width(text)-2)

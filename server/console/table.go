@@ -17,19 +17,19 @@ import (
 // A Column of a table.
 type Column struct {
 	Title string
-	Right bool // it lines up to the right
+	Right bool // right-aligned
 }
 
 // Left is a column of text.
 func Left(title string) Column { return Column{Title: title} }
 
-// Number is a column of numbers, which line up to the right.
+// Number is a right-aligned column of numbers.
 func Number(title string) Column { return Column{title, true} }
 
 // columnGap is the space between two columns.
 const columnGap = 2
 
-// Table lays out rows in columns, under titles. Cells may be coloured.
+// Table formats rows in columns with titles. Cells may be coloured.
 func Table(columns []Column, rows [][]string) string {
 	titles := make([]string, len(columns))
 	for i, c := range columns {
@@ -55,7 +55,7 @@ func Table(columns []Column, rows [][]string) string {
 	return out.String()
 }
 
-// Rows makes a row of each item.
+// Rows converts items to rows.
 func Rows[T any](items []T, row func(T) []string) [][]string {
 	rows := make([][]string, len(items))
 	for i, item := range items {
@@ -64,10 +64,10 @@ func Rows[T any](items []T, row func(T) []string) [][]string {
 	return rows
 }
 
-// An Entry is a name and what belongs to it, or a name alone.
+// An Entry is a name and a value, or only a name.
 type Entry [2]string
 
-// If is an entry if a condition holds, and otherwise one that Facts leaves out.
+// If is an entry under a condition; otherwise it is empty, and Facts omits it.
 func If(condition bool, name, value string) Entry {
 	if !condition {
 		return Entry{}
@@ -75,7 +75,7 @@ func If(condition bool, name, value string) Entry {
 	return Entry{name, value}
 }
 
-// Facts lists entries, one on a line.
+// Facts formats entries, one per line.
 func Facts(entries []Entry) string {
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e == Entry{} })
 	width := 0
@@ -94,8 +94,8 @@ const (
 	gridGap    = 3 // between columns
 )
 
-// Grid lists entries in as many columns as fit into width, to be read
-// downwards as with ls: names to the left, values to the right.
+// Grid formats entries in as many columns as fit into width, sorted downwards like ls: names are
+// left-aligned, values right-aligned.
 func Grid(entries []Entry, width int) string {
 	var name, value int
 	for _, e := range entries {
@@ -121,16 +121,16 @@ func Grid(entries []Entry, width int) string {
 	return out.String()
 }
 
-// Grouped writes a number with commas between its thousands.
+// Grouped formats a number with commas between thousands.
 func Grouped(n uint64) string { return humanize.BigComma(new(big.Int).SetUint64(n)) }
 
-// Counted writes a number and its noun: 1 world, 2 worlds.
+// Counted formats a number and its noun: 1 world, 2 worlds.
 func Counted(n int, noun string) string {
 	return Grouped(uint64(max(n, 0))) + " " + english.PluralWord(n, noun, "")
 }
 
-// Shown makes what a manager sent fit for a terminal: nothing in it can move
-// the cursor or colour what follows.
+// Shown makes a string from a manager safe for a terminal: it replaces control characters, which
+// could move the cursor or change colours.
 func Shown(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -140,7 +140,7 @@ func Shown(s string) string {
 	}, s)
 }
 
-// OrDash is what a cell shows that has nothing to say.
+// OrDash returns "-" for an empty cell.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -148,8 +148,7 @@ func OrDash(s string) string {
 	return Shown(s)
 }
 
-// Brief writes a duration with as much precision as people want: 350ms, 4.2s,
-// 3m20s, 2h13m, 5d2h.
+// Brief formats a duration with a suitable precision: 350ms, 4.2s, 3m20s, 2h13m, 5d2h.
 func Brief(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -177,5 +176,5 @@ func trimZeros(s string) string {
 	return s
 }
 
-// Percent writes a share of 0 to 1.
+// Percent formats a share from 0 to 1.
 func Percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }

@@ -1,5 +1,5 @@
-// Package daemon is what long-running subcommands of leasehold share: health and metrics pages,
-// profiles, traces, the messages to systemd, and the version of the build.
+// Package daemon is shared by the long-running subcommands of leasehold: health and metrics pages,
+// profiles, traces, notifications of systemd, and the version of the build.
 package daemon
 
 import (
@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
@@ -17,20 +18,38 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
-// ListenOn listens on the address of a flag; an empty one is nowhere.
+// ListenOn listens on the address of a flag. It returns nil for an empty address.
 func ListenOn(flag, addr string) (net.Listener, error) {
 	if addr == "" {
 		return nil, nil
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		hint := "choose another with --" + flag
-		if errors.Is(err, os.ErrPermission) {
-			hint = "ports below 1024 are for root; " + hint
-		}
-		return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, addr, "%w; %s", err, hint)
+		return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, addr, "%w\n%s", listenCause(err), listenAdvice(flag, err))
 	}
 	return l, nil
+}
+
+// listenCause strips the address from an error of net.Listen.
+func listenCause(err error) error {
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		return call.Err
+	}
+	return err
+}
+
+func listenAdvice(flag string, err error) string {
+	choose := "choose another one with --" + flag + "."
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "Another program uses this address: stop it, or " + choose
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "No interface of this computer has this address: " + choose
+	case errors.Is(err, os.ErrPermission):
+		return "Ports below 1024 require root: " + choose
+	}
+	return "Check the address, or " + choose
 }
 
 func AddrOf(l net.Listener) string {
@@ -40,8 +59,8 @@ func AddrOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// Ready tells systemd, if that started us with Type=notify, that we serve. What is returned
-// tells it that we stop; what stops may take its time, and is not to be taken for dead.
+// Ready notifies systemd that the process is ready, if it runs with Type=notify. The returned
+// function notifies it of the shutdown, so that a slow shutdown is not taken for a failure.
 func Ready(log *slog.Logger, state string) (stopping func()) {
 	notify(log, daemon.SdNotifyReady+"\nSTATUS="+state)
 	return func() { notify(log, daemon.SdNotifyStopping) }
@@ -49,12 +68,11 @@ func Ready(log *slog.Logger, state string) (stopping func()) {
 
 func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Warn("systemd cannot be told how we are", "why", err)
+		log.Warn("systemd was not notified", "why", err)
 	}
 }
 
-// BuildVersion describes this very binary. Nothing is stamped into it when it
-// is built: the Go toolchain already has.
+// BuildVersion describes this binary, from the build information of the Go toolchain.
 func BuildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -89,9 +107,9 @@ func describeBuild(info *debug.BuildInfo) string {
 func NewVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Say which build this is",
-		Long: `Prints one line: the version, the commit if it is known, the Go release and the
-platform it was built for. Please put it into bug reports.`,
+		Short: "Print the version of this build",
+		Long: `Prints one line: the version, the commit if known, the Go release and the target
+platform. Please include it in bug reports.`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.Write(cmd.OutOrStdout(), BuildVersion()+"\n")

@@ -11,28 +11,26 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
-// debugSettings says where profiles of the process can be had. They show what is in its
-// memory, and take its time: so they have an address of their own, which is that of
-// nobody unless an administrator says so.
+// Debug configures the profiling server. Profiles show the process's memory and use its CPU, so
+// they have their own address, which is disabled by default.
 type Debug struct {
 	listen string
 	public bool
 }
 
 func (d *Debug) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&d.listen, "debug-listen", "", "the `address` for profiles of this process, /debug/pprof/, such as 127.0.0.1:6060\n(default none)")
-	f.BoolVar(&d.public, "debug-public", false, "let --debug-listen be an address that other computers reach; whoever reaches it can read\nwhat this process has in its memory")
+	f.StringVar(&d.listen, "debug-listen", "", "listen `address` for profiles of this process (/debug/pprof/), such as 127.0.0.1:6060\n(default none)")
+	f.BoolVar(&d.public, "debug-public", false, "allow a --debug-listen that other computers can connect to: they can then read the\nmemory of this process")
 }
 
 func (d *Debug) Validate(origin func(flag string) string) error {
 	if d.listen == "" {
 		if d.public {
-			return fmt.Errorf("%s is for --debug-listen, which is not given", origin("debug-public"))
+			return fmt.Errorf("%s requires --debug-listen", origin("debug-public"))
 		}
 		return nil
 	}
@@ -40,31 +38,30 @@ func (d *Debug) Validate(origin func(flag string) string) error {
 		return fmt.Errorf("%s: %w", origin("debug-listen"), err)
 	}
 	if !d.public && !address.Loopback(d.listen) {
-		return fmt.Errorf("%s %s: others than this computer may reach that address, and nobody is asked for a password: use 127.0.0.1, or say --debug-public if the network can be trusted",
+		return fmt.Errorf("%s %s is not a loopback address, and profiles have no access control: use 127.0.0.1, or pass --debug-public if the network is trusted",
 			origin("debug-listen"), d.listen)
 	}
 	return nil
 }
 
-// Serve serves profiles until what it returns is called.
+// Serve serves profiles until the returned function is called.
 func (d *Debug) Serve(log *slog.Logger) (stop func(), err error) {
 	if d.listen == "" {
 		return func() {}, nil
 	}
-	at, err := net.Listen("tcp", d.listen)
+	at, err := ListenOn("debug-listen", d.listen)
 	if err != nil {
-		return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, d.listen, "%w; choose another with --debug-listen", err)
+		return nil, err
 	}
-	// A profile takes as long as its caller wants, so that writing has no deadline.
+	// The client chooses the duration of a profile, so there is no write timeout.
 	server := &http.Server{Handler: profiles(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	stop = serve(server, at, 64, log, "profiles are no longer served")
-	log.Info("profiles of this process can be had", "at", "http://"+at.Addr().String()+"/debug/pprof/")
+	stop = serve(server, at, 64, log, "profiles are not served any more")
+	log.Info("serving profiles of this process", "at", "http://"+at.Addr().String()+"/debug/pprof/")
 	return stop, nil
 }
 
-// profiles has a mux of its own: that of the whole process is never served. A web page
-// whose name means this computer all of a sudden does not get them: we answer to
-// addresses and localhost alone.
+// profiles returns a separate mux: the global one is never served. It accepts only IP addresses and
+// localhost as host, which prevents DNS rebinding.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

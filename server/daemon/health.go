@@ -21,21 +21,19 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
 )
 
-// maxHealthConns is how many may ask for health, metrics and the dashboard at a time:
-// each viewer of the dashboard has one connection for as long as it looks.
+// maxHealthConns bounds the connections for health, metrics and the dashboard. Each viewer of the
+// dashboard keeps one.
 const maxHealthConns = 1024
 
-// healthServer answers health checks from the first moment on. A member that
-// waits for its group lives, and whoever took it for dead and restarted it would
-// keep the group from ever forming.
+// healthServer serves health checks from the start. A manager that waits for its group is alive: a
+// restart by the orchestrator would prevent the group from forming.
 type healthServer struct {
 	stop    func()
-	manager atomic.Pointer[http.Handler] // nil until there is one
-	metrics http.Handler                 // answers GET /metrics
+	manager atomic.Pointer[http.Handler] // nil until the manager has started
+	metrics http.Handler                 // GET /metrics
 }
 
-// ServeHealth serves on a listener, or nowhere if that is nil; in plain text without a
-// config for TLS.
+// ServeHealth serves on a listener, which may be nil; in plaintext without a TLS configuration.
 func ServeHealth(at net.Listener, over *tls.Config, metrics http.Handler, log *slog.Logger) *healthServer {
 	h := &healthServer{metrics: metrics, stop: func() {}}
 	if at == nil {
@@ -46,11 +44,11 @@ func ServeHealth(at net.Listener, over *tls.Config, metrics http.Handler, log *s
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		TLSConfig: over, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	h.stop = serve(server, at, maxHealthConns, log, "health checks are no longer answered")
+	h.stop = serve(server, at, maxHealthConns, log, "health checks are not served any more")
 	return h
 }
 
-// serve serves on a listener until what it returns is called. Requests that are under way end then.
+// serve serves on a listener until the returned function is called, which closes all connections.
 func serve(server *http.Server, at net.Listener, conns int, log *slog.Logger, broken string) (stop func()) {
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -59,7 +57,7 @@ func serve(server *http.Server, at net.Listener, conns int, log *slog.Logger, br
 		}
 	})
 	return func() {
-		_ = server.Close() // an answer is over in an instant, and a profile can be had again
+		_ = server.Close() // responses are short, and profiles can be repeated
 		running.Wait()
 	}
 }
@@ -77,20 +75,20 @@ func (h *healthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path == "/healthz" {
-		_, _ = w.Write([]byte("ok, waiting for the store\n")) // a client that is gone needs no answer
+		_, _ = w.Write([]byte("ok, waiting for the store\n")) // the client may have disconnected
 		return
 	}
-	http.Error(w, "waiting for the store: it is out of reach, or a majority of the group has not started yet", http.StatusServiceUnavailable)
+	http.Error(w, "waiting for the store: it is unreachable, or a majority of the group has not started yet", http.StatusServiceUnavailable)
 }
 
 // Stop ends the server.
 func (h *healthServer) Stop() { h.stop() }
 
-// NewRegistry returns what a process has to tell Prometheus: at first about itself.
+// NewRegistry returns a Prometheus registry with the metrics of the process itself.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "leasehold_build_info", Help: "What this process runs, as labels; always 1.",
+		Name: "leasehold_build_info", Help: "Build of this process, as labels; always 1.",
 		ConstLabels: buildLabelsHere(),
 	})
 	build.Set(1)
@@ -100,7 +98,7 @@ func NewRegistry() *prometheus.Registry {
 
 func buildLabelsHere() prometheus.Labels { return buildLabels(debug.ReadBuildInfo()) }
 
-// buildLabels says what a binary is made of, under the names that others use for it too.
+// buildLabels returns the version of a binary under the customary label names.
 func buildLabels(info *debug.BuildInfo, known bool) prometheus.Labels {
 	labels := prometheus.Labels{"version": "(devel)", "revision": "unknown", "goversion": runtime.Version()}
 	if !known {
@@ -118,8 +116,8 @@ func buildLabels(info *debug.BuildInfo, known bool) prometheus.Labels {
 	return labels
 }
 
-// Scrapes answers GET /metrics. What takes too long, and whoever asks while others wait
-// for an answer, is refused: it is asked again soon.
+// Scrapes serves GET /metrics. It rejects requests above a timeout and a concurrency limit; the
+// scraper retries.
 func Scrapes(from prometheus.Gatherer, log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(from, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
@@ -127,9 +125,8 @@ func Scrapes(from prometheus.Gatherer, log *slog.Logger) http.Handler {
 	})
 }
 
-// WithStore adds what the etcd inside of this process says of itself, which it puts into
-// the registry of the whole process. What it calls debugging may change with every
-// version, and is of no use to those who do not develop it.
+// WithStore adds the metrics of the embedded etcd, which registers them globally. Its debugging
+// metrics, which are unstable and for its developers, are omitted.
 func WithStore(own prometheus.Gatherer) prometheus.Gatherer {
 	return prometheus.Gatherers{own, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		all, err := prometheus.DefaultGatherer.Gather()

@@ -5,8 +5,7 @@ import (
 	"syscall"
 )
 
-// OpenFiles returns how many files and connections this process has open, and how many
-// it may.
+// OpenFiles returns the number of open files and connections of this process, and its limit.
 func OpenFiles() (used, most uint64, known bool) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -14,13 +13,13 @@ func OpenFiles() (used, most uint64, known bool) {
 	}
 	const open = "/proc/self/fd"
 	if info, err := os.Stat(open); err == nil && info.Size() > 0 {
-		return uint64(info.Size()), limit.Cur, true // kernels since 6.2 count
+		return uint64(info.Size()), limit.Cur, true // Linux 6.2 and later report the count as size
 	}
 	dir, err := os.Open(open)
 	if err != nil {
 		return 0, 0, false
 	}
-	defer dir.Close() //nolint:errcheck // nothing was written
+	defer dir.Close() //nolint:errcheck // read-only
 	names, err := dir.Readdirnames(-1)
 	return uint64(len(names)), limit.Cur, err == nil
 }

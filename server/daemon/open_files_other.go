@@ -2,6 +2,6 @@
 
 package daemon
 
-// OpenFiles returns how many files and connections this process has open, and how many
-// it may, where the system says so.
+// OpenFiles returns the number of open files and connections of this process, and its limit, on
+// systems that report them.
 func OpenFiles() (used, most uint64, known bool) { return 0, 0, false }

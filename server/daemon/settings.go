@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
-// Settings are those that all commands have that run for long: TLS, log and profiles.
+// Settings holds the settings that all long-running commands share: TLS, log and profiles.
 type Settings struct {
-	Flags    *pflag.FlagSet // that the environment and a file can also set
+	Flags    *pflag.FlagSet // settable by the environment and a file, too
 	Security cli.Security
 	Log      cli.LogSettings
 	Debug    Debug
@@ -22,7 +22,7 @@ type Settings struct {
 	file string
 }
 
-// Begin returns the set to add flags to, in the order in which the help lists them.
+// Begin returns the flag set, in which flags keep their order for the help.
 func (s *Settings) Begin(cmd *cobra.Command) *pflag.FlagSet {
 	cmd.Flags().SortFlags = false
 	s.Flags = pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
@@ -30,7 +30,7 @@ func (s *Settings) Begin(cmd *cobra.Command) *pflag.FlagSet {
 	return s.Flags
 }
 
-// Finish adds the flags of log and profiles, and gives all flags to the command.
+// Finish adds the flags of log and profiles, and adds all flags to the command.
 func (s *Settings) Finish(cmd *cobra.Command) {
 	s.Log.AddFlags(s.Flags)
 	s.Debug.AddFlags(s.Flags)
@@ -38,7 +38,7 @@ func (s *Settings) Finish(cmd *cobra.Command) {
 	s.Log.Complete(cmd)
 }
 
-// Origin says where a setting is from, or which flag sets it.
+// Origin returns the source of a setting, or the flag that sets it.
 func (s *Settings) Origin(flag string) string {
 	if s.Flags.Changed(flag) {
 		return settings.Origin(s.Flags.Lookup(flag))
@@ -46,7 +46,7 @@ func (s *Settings) Origin(flag string) string {
 	return "--" + flag
 }
 
-// Validate runs checks, and those of the settings for log and profiles, until one fails.
+// Validate runs checks and those of log and profiles, and returns the first error.
 func (s *Settings) Validate(checks ...func() error) error {
 	for _, check := range checks {
 		if err := check(); err != nil {
@@ -59,7 +59,7 @@ func (s *Settings) Validate(checks ...func() error) error {
 	return s.Log.Validate(s.Origin)
 }
 
-// Run is the body of a command: it completes and checks the settings, and calls run.
+// Run is the body of a command: it loads and validates the settings, and calls run.
 func (s *Settings) Run(cmd *cobra.Command, validate func() error, run func(context.Context, console.Screen, *slog.Logger) error) error {
 	if err := cli.Fill(cmd, s.Flags, s.file); err != nil {
 		return err
@@ -70,10 +70,10 @@ func (s *Settings) Run(cmd *cobra.Command, validate func() error, run func(conte
 	return run(cmd.Context(), console.New(cmd.OutOrStdout()), s.Log.Logger(cmd.ErrOrStderr()))
 }
 
-// CanPrint adds the flag --print-config to a command: instead of running, it prints the settings but for
-// the secrets.
+// CanPrint adds the flag --print-config to a command: it prints the settings, except secrets,
+// instead of running.
 func (s *Settings) CanPrint(cmd *cobra.Command, validate func() error, run func(context.Context, console.Screen, *slog.Logger) error, secrets ...string) {
-	printConfig := cmd.Flags().Bool("print-config", false, "print all settings and where each is from, as a file for --config, and stop")
+	printConfig := cmd.Flags().Bool("print-config", false, "print all settings with their sources, in the format of --config, and exit")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return s.Run(cmd, validate, func(ctx context.Context, out console.Screen, log *slog.Logger) error {
 			if !*printConfig {
@@ -88,7 +88,7 @@ func (s *Settings) CanPrint(cmd *cobra.Command, validate func() error, run func(
 	}
 }
 
-// Start warns of plain text, and serves profiles and traces until what it returns is called.
+// Start warns of plaintext, and starts profiles and traces. The returned function stops them.
 func (s *Settings) Start(ctx context.Context, service string, log *slog.Logger) (stop func(), err error) {
 	cli.WarnOfPlainText(s.Security.Exposed, log)
 	stopDebug, err := s.Debug.Serve(log)

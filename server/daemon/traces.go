@@ -20,9 +20,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 )
 
-// Traces go where OpenTelemetry's own variables say, which every program understands that
-// makes any: OTEL_EXPORTER_OTLP_ENDPOINT turns them on, and the others of the SDK and its
-// exporters work as its documents say. There is no flag for what they do.
+// Traces are configured by the standard variables of OpenTelemetry: OTEL_EXPORTER_OTLP_ENDPOINT
+// enables them, and the other variables of the SDK and its exporters work as documented. There
+// are no flags for them.
 const (
 	TracesEndpoint       = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	tracesEndpointOwn    = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
@@ -30,16 +30,16 @@ const (
 	tracesProtocolOwn    = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
 	tracesExporter       = "OTEL_TRACES_EXPORTER"
 	tracesDisabled       = "OTEL_SDK_DISABLED"
-	tracesPatience       = 5 * time.Second // for the last spans, when the process ends
+	tracesPatience       = 5 * time.Second // for flushing at shutdown
 	tracesComplaintEvery = time.Minute
 )
 
-// TracesHelp is for the commands that make spans.
-const TracesHelp = `Traces are sent by OTLP if the environment says where, with the variables of OpenTelemetry:
-OTEL_EXPORTER_OTLP_ENDPOINT, and OTEL_EXPORTER_OTLP_PROTOCOL (http/protobuf or grpc).`
+// TracesHelp is part of the help of commands that create spans.
+const TracesHelp = `Traces are exported by OTLP if OTEL_EXPORTER_OTLP_ENDPOINT is set, with the variables of
+OpenTelemetry, such as OTEL_EXPORTER_OTLP_PROTOCOL (http/protobuf or grpc).`
 
-// ServeTraces has the process send spans, if the environment says where to. What it
-// returns sends those that are left, and ends it.
+// ServeTraces starts the export of spans if the environment enables it. The returned function
+// flushes and stops it.
 func ServeTraces(ctx context.Context, service string, log *slog.Logger) (stop func(), err error) {
 	if !tracesWanted() {
 		return func() {}, nil
@@ -48,12 +48,12 @@ func ServeTraces(ctx context.Context, service string, log *slog.Logger) (stop fu
 	if err != nil {
 		return nil, leasehold.Errorf("send traces", leasehold.ErrInvalid, "", "%w", err)
 	}
-	// The environment comes last: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES prevail.
+	// The environment is last, so that OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override.
 	about, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.version", buildLabelsHere()["version"])),
 		resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
-		log.Warn("the environment describes this process badly to those who read its traces", "why", err)
+		log.Warn("OTEL_RESOURCE_ATTRIBUTES or host detection failed: traces lack attributes", "why", err)
 	}
 	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about))
 	otel.SetErrorHandler(traceComplaints(log))
@@ -76,7 +76,7 @@ func tracesWanted() bool {
 	return os.Getenv(TracesEndpoint) != "" || os.Getenv(tracesEndpointOwn) != ""
 }
 
-// newTraceExporter does not connect yet. All else it finds in the environment itself.
+// newTraceExporter creates an exporter without connecting. It reads further settings from the environment.
 func newTraceExporter(ctx context.Context) (trace.SpanExporter, error) {
 	if to := os.Getenv(tracesExporter); to != "" && to != "otlp" {
 		return nil, fmt.Errorf("%s %q: want otlp or none", tracesExporter, to)
@@ -94,7 +94,7 @@ func newTraceExporter(ctx context.Context) (trace.SpanExporter, error) {
 	return nil, fmt.Errorf("%s %q: want http/protobuf or grpc", variable, protocol)
 }
 
-// traceComplaints logs that spans are not sent, and not for every batch.
+// traceComplaints logs export failures at a limited rate.
 func traceComplaints(log *slog.Logger) otel.ErrorHandler {
 	throttle := logthrottle.New[struct{}](tracesComplaintEvery)
 	return otel.ErrorHandlerFunc(func(err error) {

@@ -38,7 +38,7 @@ func TestBrowser(t *testing.T) {
 		standby = f.managers[1]
 	}
 	w := open(browser, t, standby.page) // it shows the same
-	w.says("#owners", "Nobody has joined")
+	w.says("#owners", "No owner has joined")
 	w.says("#figures .trouble", "100 %")
 
 	first := f.join("alpha", 1)

@@ -78,23 +78,23 @@ func TestDiagnose(t *testing.T) {
 		{"dead", func(e *exam) { e.managers[1].err = errors.New("connection refused") }, Wrong, "reach", "connection refused"},
 		{"waiting", func(e *exam) {
 			e.managers[1].err, e.managers[1].listens = errors.New("no answer within 5s"), true
-		}, Wrong, "reach", "no answer within 5s, though it takes connections"},
-		{"slow", func(e *exam) { e.managers[1].fastest = time.Second }, Hint, "reach", "within 1s at best"},
+		}, Wrong, "reach", "no answer within 5s, although it accepts connections"},
+		{"slow", func(e *exam) { e.managers[1].fastest = time.Second }, Hint, "reach", "in 1s at best"},
 		{"two leaders", func(e *exam) { e.managers[1].status.Leader = "m2:7400" }, Wrong, "leader", "m1:7400 leads in term 7 (m1:7400, m3:7400); m2:7400 leads in term 7 (m2:7400)"},
-		{"two terms", func(e *exam) { e.managers[1].status.Term = 6 }, Wrong, "leader", "do not agree"},
+		{"two terms", func(e *exam) { e.managers[1].status.Term = 6 }, Wrong, "leader", "disagree on the leader"},
 		{"no leader", func(e *exam) { e.managers[1].status.Problem = "no manager leads" }, Wrong, "leader", "no manager leads"},
 		{"a warning", func(e *exam) { e.managers[1].status.Warnings = []string{"m3 does not vote"} }, Hint, "group", "m3 does not vote"},
 		{"mixed", func(e *exam) { e.managers[1].status.Build = "leasehold v2" }, Hint, "build", "leasehold v2 (m2:7400)"},
-		{"a member is down", func(e *exam) { e.members[1].Healthy = false }, Wrong, "member", "does not answer"},
+		{"a member is down", func(e *exam) { e.members[1].Healthy = false }, Wrong, "member", "does not respond"},
 		{"a learner", func(e *exam) { e.members[1].Learner = true }, Hint, "member", "not caught up"},
-		{"alone", func(e *exam) { e.members = e.members[:1] }, Hint, "member", "there is one manager"},
-		{"even", func(e *exam) { e.members = e.members[:2] }, Hint, "member", "2 managers bear no more failures than 1"},
-		{"not all are asked", func(e *exam) { e.managers = e.managers[:2] }, Hint, "member", "3 managers, and 2 were asked"},
+		{"alone", func(e *exam) { e.members = e.members[:1] }, Hint, "member", "there is only one manager"},
+		{"even", func(e *exam) { e.members = e.members[:2] }, Hint, "member", "2 managers tolerate no more failures than 1"},
+		{"not all are asked", func(e *exam) { e.managers = e.managers[:2] }, Hint, "member", "3 managers, of which 2 were checked"},
 		{"nearly full", func(e *exam) { e.managers[0].status.Usages[0].Used = 8 }, Hint, "limits", "open files 8 of 10"},
 		{"full", func(e *exam) { e.managers[0].status.Usages[0].Used = 10 }, Wrong, "limits", "open files 10 of 10"},
 		{"not ready", func(e *exam) { e.managers[0].unhealthy = "503: waiting\n" }, Wrong, "http", "it is not ready: 503: waiting"},
 		{"no HTTP", func(e *exam) { e.managers[0].health = errors.New("refused") }, Hint, "http", "refused"},
-		{"a clock that runs away", func(e *exam) { e.managers[1].samples = readings(1.25, 0) }, Wrong, "rates", "that of m2:7400 runs 25.0"},
+		{"a clock that runs away", func(e *exam) { e.managers[1].samples = readings(1.25, 0) }, Wrong, "rates", "the clock of m2:7400 runs 25.0"},
 		{"a clock that lags", func(e *exam) { e.managers[1].samples = readings(0.8, 0) }, Wrong, "rates", "faster than that of m2:7400"},
 		{"a clock that drifts", func(e *exam) { e.managers[1].samples = readings(1.12, 0) }, Hint, "rates", "12.0"},
 		{"too short to tell", func(e *exam) {
@@ -107,28 +107,28 @@ func TestDiagnose(t *testing.T) {
 		{"a wall clock that matters", func(e *exam) {
 			e.managers[0].status.Clocks.Epsilon = int64(500 * time.Millisecond)
 			e.managers[1].samples = readings(1, -600*time.Millisecond)
-		}, Wrong, "walls", "agree on a leader only within 500ms"},
+		}, Wrong, "walls", "the leader election tolerates only 500ms"},
 		{"no leader for the namespaces", func(e *exam) { e.failed = errors.New("no manager\nanswers") }, Wrong, "spaces", "no manager answers"},
 		{"loading", func(e *exam) { last(e).status.Ready, last(e).status.Problem = false, "loading" }, Wrong, "space", "not ready: loading"},
 		{"a failing policy", func(e *exam) { last(e).status.Problem = "the policy fails" }, Wrong, "space", "the policy fails"},
-		{"new", func(e *exam) { last(e).owners = nil }, Hint, "space", "nobody has joined it yet"},
-		{"deserted", func(e *exam) { last(e).owners, last(e).status.LSN = nil, 7 }, Wrong, "space", "all of its owners are gone"},
-		{"just vacant", func(e *exam) { last(e).status.Vacant = 2 }, Hint, "space", "2 ranges vacant since a moment ago"},
-		{"vacant", func(e *exam) { last(e).status.Vacant, e.spaces[0].looks[0].status.Vacant = 2, 1 }, Wrong, "space", "2 ranges vacant all the time"},
+		{"new", func(e *exam) { last(e).owners = nil }, Hint, "space", "no owner has joined yet"},
+		{"deserted", func(e *exam) { last(e).owners, last(e).status.LSN = nil, 7 }, Wrong, "space", "all of its owners have left or expired"},
+		{"just vacant", func(e *exam) { last(e).status.Vacant = 2 }, Hint, "space", "2 ranges became vacant during the check"},
+		{"vacant", func(e *exam) { last(e).status.Vacant, e.spaces[0].looks[0].status.Vacant = 2, 1 }, Wrong, "space", "2 ranges vacant during the whole check"},
 		{"meant to be vacant", func(e *exam) { last(e).status.Vacant, e.spaces[0].config.Policy = 2, "static" }, Hint, "space", "2 ranges vacant"},
-		{"many owners", func(e *exam) { e.spaces[0].config.MaxOwners = 2 }, Hint, "space", "2 owners are connected, and 2 may be"},
+		{"many owners", func(e *exam) { e.spaces[0].config.MaxOwners = 2 }, Hint, "space", "2 owners are connected, and the limit is 2"},
 		{"silent", func(e *exam) { last(e).owners[0].State = admin.OwnerSilent }, Wrong, "owners", "a (11s left)"},
 		{"late", func(e *exam) { last(e).owners[0].Patience = admin.Seconds(6 * time.Second) }, Wrong, "owners", "two renewals: a (6s left)"},
-		{"twice", func(e *exam) { last(e).owners[0].State = admin.OwnerWaiting }, Wrong, "owners", "another session has the name: a"},
-		{"cannot move", func(e *exam) { last(e).owners[0].MovesState = new(false) }, Hint, "owners", "cannot move state: a"},
+		{"twice", func(e *exam) { last(e).owners[0].State = admin.OwnerWaiting }, Wrong, "owners", "another session has the same name: a"},
+		{"cannot move", func(e *exam) { last(e).owners[0].MovesState = new(false) }, Hint, "owners", "without state transfer: a"},
 		{"a drain that does not end", func(e *exam) {
 			last(e).owners[0].Draining, e.spaces[0].looks[0].owners[0].Draining = true, true
-		}, Hint, "owners", "nothing moves: a"},
+		}, Hint, "owners", "draining without progress: a"},
 		{"a move that does not end", func(e *exam) {
 			m := admin.Move{ID: "1", From: "a", To: "b", Bytes: 7, Patience: admin.Seconds(10 * time.Second)}
 			e.spaces[0].looks[0].moves, last(e).moves = []admin.Move{m}, []admin.Move{m}
 		}, Hint, "moves", "a to b"},
-		{"a lookup that lags", func(e *exam) { e.managers[0].lookups["x"].Lookups[0].Behind = 2000 }, Hint, "lookups", "l:1 of x (2,000 changes lacked"},
+		{"a lookup that lags", func(e *exam) { e.managers[0].lookups["x"].Lookups[0].Behind = 2000 }, Hint, "lookups", "l:1 of x (2,000 changes behind"},
 	} {
 		e := healthy()
 		test.hurt(e)

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
-// diagnose says what to make of an exam. It has no side effects.
+// diagnose derives the findings from an exam. It has no side effects.
 func diagnose(e *exam) []finding {
 	var out []finding
 	for _, m := range e.managers {
@@ -23,7 +23,7 @@ func diagnose(e *exam) []finding {
 	out = append(out, diagnoseOwnTLS(&e.tls)...)
 	out = append(out, diagnoseShown(e)...)
 	if out = append(out, diagnoseLeader(e)...); !slices.ContainsFunc(e.managers, (*managerExam).answers) {
-		return out // all else would only repeat it
+		return out // further findings would have the same cause
 	}
 	out = append(out, diagnoseBuilds(e)...)
 	out = append(out, diagnoseMembers(e)...)
@@ -35,7 +35,7 @@ func diagnose(e *exam) []finding {
 	}
 	out = append(out, diagnoseClocks(e)...)
 	if e.failed != nil {
-		out = append(out, finding{"spaces", "", Wrong, "the namespaces could not be looked at: " + cli.OneLine(e.failed), "Ask again when there is a leader."})
+		out = append(out, finding{"spaces", "", Wrong, "the namespaces could not be checked: " + cli.OneLine(e.failed), "Repeat the check when there is a leader."})
 	}
 	for _, s := range e.spaces {
 		out = append(out, diagnoseSpace(s)...)
@@ -46,7 +46,7 @@ func diagnose(e *exam) []finding {
 
 func (m *managerExam) answers() bool { return m.err == nil }
 
-// slowAnswer is what an answer from the next room stays far below.
+// slowAnswer is far above the round trip in a local network.
 const slowAnswer = 250 * time.Millisecond
 
 func diagnoseReach(m *managerExam) finding {
@@ -54,16 +54,16 @@ func diagnoseReach(m *managerExam) finding {
 	case m.err != nil && cli.SecureAdvice(m.err) != "":
 		return finding{"reach", m.addr, Wrong, cli.OneLine(m.err), cli.SecureAdvice(m.err)}
 	case m.err != nil && m.listens:
-		return finding{"reach", m.addr, Wrong, cli.OneLine(m.err) + ", though it takes connections", "A manager that waits for its store, or for a majority of its group, does so: its log and /readyz on its --http address say what for. Start the others of the group."}
+		return finding{"reach", m.addr, Wrong, cli.OneLine(m.err) + ", although it accepts connections", "It may wait for its store, or for a quorum of its group: see its log, and /readyz at its --http address. Start the other managers of the group."}
 	case m.err != nil:
-		return finding{"reach", m.addr, Wrong, cli.OneLine(m.err), "Is it running, is that its address, and does a firewall let this computer through?"}
+		return finding{"reach", m.addr, Wrong, cli.OneLine(m.err), "Check that it runs, that the address is right, and that firewalls permit the connection."}
 	case m.fastest > slowAnswer:
-		return finding{"reach", m.addr, Hint, "answers within " + console.Brief(m.fastest) + " at best", "It is far away, or its computer is overloaded."}
+		return finding{"reach", m.addr, Hint, "responds in " + console.Brief(m.fastest) + " at best", "It is far away, or its computer is overloaded."}
 	}
-	return finding{"reach", m.addr, Fine, "answers within " + briefer(m.fastest), ""}
+	return finding{"reach", m.addr, Fine, "responds in " + briefer(m.fastest), ""}
 }
 
-// briefer has more digits for what takes less than a millisecond.
+// briefer adds digits for durations below 10 ms.
 func briefer(d time.Duration) string {
 	if d < 10*time.Millisecond {
 		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
@@ -71,53 +71,53 @@ func briefer(d time.Duration) string {
 	return console.Brief(d)
 }
 
-// diagnoseLeader wants all managers to name the same leader and term.
+// diagnoseLeader checks that all managers report the same leader and term.
 func diagnoseLeader(e *exam) []finding {
 	var out []finding
-	told := make(map[string][]string) // leader and term, to who says so
+	reporters := make(map[string][]string) // managers, by the leader and term they report
 	for _, m := range e.managers {
 		if !m.answers() {
 			continue
 		}
 		s := m.status
 		if why := s.GetProblem(); why != "" {
-			out = append(out, finding{"leader", m.addr, Wrong, why, "Leases go on until they run out, and nothing else does: look at the log of this manager."})
+			out = append(out, finding{"leader", m.addr, Wrong, why, "Existing leases continue until they expire, and no other changes are made: see the log of this manager."})
 		}
 		for _, w := range s.GetWarnings() {
-			f := finding{"group", m.addr, Hint, w, "Until that is over, the group bears one failure less."}
+			f := finding{"group", m.addr, Hint, w, "Until this is resolved, the group tolerates one failure less."}
 			if !slices.ContainsFunc(out, func(o finding) bool { return o.Check == f.Check && o.Text == f.Text }) {
 				out = append(out, f)
 			}
 		}
 		if s.GetLeader() != "" {
 			leads := fmt.Sprintf("%s leads in term %d", s.GetLeader(), s.GetTerm())
-			told[leads] = append(told[leads], m.addr)
+			reporters[leads] = append(reporters[leads], m.addr)
 		}
 	}
-	if len(told) == 1 {
-		for leads, by := range told {
-			out = append(out, finding{"leader", "", Fine, fmt.Sprintf("%s, says %s", leads, everybody(len(by))), ""})
+	if len(reporters) == 1 {
+		for leads, by := range reporters {
+			out = append(out, finding{"leader", "", Fine, fmt.Sprintf("%s, reported by %s", leads, countReporters(len(by))), ""})
 		}
 	}
-	if len(told) > 1 {
+	if len(reporters) > 1 {
 		var versions []string
-		for leads, by := range told {
+		for leads, by := range reporters {
 			versions = append(versions, fmt.Sprintf("%s (%s)", leads, strings.Join(by, ", ")))
 		}
 		slices.Sort(versions)
 		out = append(out, finding{
-			"leader", "", Wrong, "managers do not agree: " + strings.Join(versions, "; "),
-			"If it stays so for more than a few seconds, they are of different groups, or cannot reach each other: compare their --members, --peers or --etcd.",
+			"leader", "", Wrong, "managers disagree on the leader: " + strings.Join(versions, "; "),
+			"If this lasts for more than a few seconds, they belong to different groups, or cannot connect to each other: compare their --members, --peers or --etcd.",
 		})
 	}
 	return out
 }
 
-func everybody(n int) string {
+func countReporters(n int) string {
 	if n == 1 {
-		return "the one that was asked"
+		return "1 manager"
 	}
-	return fmt.Sprintf("all %d that answer", n)
+	return fmt.Sprintf("all %d managers that respond", n)
 }
 
 func diagnoseBuilds(e *exam) []finding {
@@ -133,7 +133,7 @@ func diagnoseBuilds(e *exam) []finding {
 	}
 	slices.Sort(builds)
 	if len(builds) > 1 {
-		return []finding{{"build", "", Hint, strings.Join(builds, "; "), "Finish the upgrade: what is new works when all managers know it."}}
+		return []finding{{"build", "", Hint, strings.Join(builds, "; "), "Complete the upgrade: new features require it on all managers."}}
 	}
 	return []finding{{"build", "", Fine, builds[0], ""}}
 }
@@ -146,33 +146,33 @@ func diagnoseMembers(e *exam) []finding {
 	for _, m := range e.members {
 		switch {
 		case !m.Healthy:
-			out = append(out, finding{"member", m.Name, Wrong, "its store does not answer", "Start it; if it is gone for good, remove it with 'leasehold manager remove " + m.Name + "' and add another."})
+			out = append(out, finding{"member", m.Name, Wrong, "its store does not respond", "Start it; if it has failed permanently, remove it with 'leasehold manager remove " + m.Name + "' and add another."})
 		case m.Learner:
-			out = append(out, finding{"member", m.Name, Hint, "it has not caught up yet, and does not vote", ""})
+			out = append(out, finding{"member", m.Name, Hint, "it is a learner that has not caught up, and does not vote", ""})
 		}
 	}
 	n := len(e.members)
 	switch {
 	case n == 1:
-		out = append(out, finding{"member", "", Hint, "there is one manager, and no other takes over when it dies", "Let two more join with 'leasehold manager run --join'."})
+		out = append(out, finding{"member", "", Hint, "there is only one manager, and none takes over if it fails", "Add two more with 'leasehold manager run --join'."})
 	case n%2 == 0:
-		out = append(out, finding{"member", "", Hint, fmt.Sprintf("%d managers bear no more failures than %d", n, n-1), "Add one, or remove one."})
+		out = append(out, finding{"member", "", Hint, fmt.Sprintf("%d managers tolerate no more failures than %d", n, n-1), "Add one, or remove one."})
 	case len(out) == 0:
-		out = append(out, finding{"member", "", Fine, fmt.Sprintf("the stores of all %d managers answer", n), ""})
+		out = append(out, finding{"member", "", Fine, fmt.Sprintf("the stores of all %d managers respond", n), ""})
 	}
 	if n > len(e.managers) {
-		out = append(out, finding{"member", "", Hint, fmt.Sprintf("the group has %d managers, and %d were asked", n, len(e.managers)), "Name all of them with --managers, so that all are checked."})
+		out = append(out, finding{"member", "", Hint, fmt.Sprintf("the group has %d managers, of which %d were checked", n, len(e.managers)), "Name all of them with --managers."})
 	}
 	return out
 }
 
-// Shares of a limit from which on something is said.
+// Shares of a limit that cause a hint or an error.
 const (
 	muchUsed    = 0.8
 	tooMuchUsed = 0.95
 )
 
-// diagnoseLimits has a line for each limit that is near, and one for all others.
+// diagnoseLimits returns a finding for each limit that is near, and one for all others.
 func diagnoseLimits(m *managerExam) []finding {
 	var out []finding
 	var far []string
@@ -205,11 +205,11 @@ func usageText(u *leaseholdv1.Usage) string {
 func usageAdvice(what string) string {
 	switch what {
 	case "bytes of the store":
-		return "When it is full nothing is granted any more: delete namespaces that nobody needs, or start managers with a larger --quota."
+		return "If it is full, no leases are granted: delete unused namespaces, or start managers with a larger --quota."
 	case "open files":
-		return "Raise the limit of the process (LimitNOFILE= of its unit, ulimit -n)."
+		return "Raise the limit of the process (LimitNOFILE= in its unit, ulimit -n)."
 	}
-	return "Let some connect to other managers of the group."
+	return "Connect some clients to other managers of the group."
 }
 
 func diagnoseHealth(m *managerExam) finding {
@@ -219,27 +219,27 @@ func diagnoseHealth(m *managerExam) finding {
 	}
 	switch {
 	case m.status.GetHttp() == "":
-		return finding{"http", m.addr, skipped, "it serves no HTTP, or is too old to say where", ""}
+		return finding{"http", m.addr, skipped, "it serves no HTTP, or is too old to report its address", ""}
 	case at == "":
-		return finding{"http", m.addr, skipped, "it is at " + m.status.GetHttp() + " of its own computer alone", "Ask there: 'curl " + scheme + m.status.GetHttp() + "/readyz'."}
+		return finding{"http", m.addr, skipped, "it listens only on the loopback of its computer, at " + m.status.GetHttp(), "Check it there: 'curl " + scheme + m.status.GetHttp() + "/readyz'."}
 	case m.health != nil:
-		return finding{"http", m.addr, Hint, "no answer from " + scheme + at + "/readyz: " + cli.OneLine(m.health), "Orchestrators, Prometheus and browsers need --http where they reach it."}
+		return finding{"http", m.addr, Hint, "no response from " + scheme + at + "/readyz: " + cli.OneLine(m.health), "Orchestrators, Prometheus and browsers need an --http address that they can connect to."}
 	case m.unhealthy != "":
-		return finding{"http", m.addr, Wrong, "it is not ready: " + strings.Join(strings.Fields(m.unhealthy), " "), "Look at its log."}
+		return finding{"http", m.addr, Wrong, "it is not ready: " + strings.Join(strings.Fields(m.unhealthy), " "), "See its log."}
 	}
-	return finding{"http", m.addr, Fine, scheme + at + " says that it is ready", ""}
+	return finding{"http", m.addr, Fine, scheme + at + " reports ready", ""}
 }
 
-// leastFiles is what a process should be able to open that serves many.
+// leastFiles is the recommended minimum of open files for a server.
 const leastFiles = 4096
 
 func diagnoseFiles() finding {
 	used, most, known := daemon.OpenFiles()
 	switch {
 	case !known:
-		return finding{"files", thisComputer, skipped, "this system does not say how many files a process may open", ""}
+		return finding{"files", thisComputer, skipped, "this system does not report the limit of open files", ""}
 	case most < leastFiles:
-		return finding{"files", thisComputer, Hint, fmt.Sprintf("a process may open %s files and connections", console.Grouped(most)), "That is little for a manager, and for a server with many callers: raise the limit (ulimit -n)."}
+		return finding{"files", thisComputer, Hint, fmt.Sprintf("a process may open only %s files and connections", console.Grouped(most)), "This is low for a manager, and for a server with many clients: raise the limit (ulimit -n)."}
 	}
 	return finding{"files", thisComputer, Fine, fmt.Sprintf("a process may open %s files and connections, and this one has %d", console.Grouped(most), used), ""}
 }

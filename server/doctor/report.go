@@ -1,5 +1,5 @@
-// Package doctor examines a running cluster, managers, clocks, certificates, namespaces, owners and
-// lookups, and says what to fix.
+// Package doctor examines a running cluster (managers, clocks, certificates, namespaces, owners and
+// lookups), and advises how to fix problems.
 package doctor
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// examine asks all managers at once, and watches them for a while.
+// examine observes all managers concurrently for some time.
 func (o *options) examine(ctx context.Context) *exam {
 	e := &exam{tls: o.examineTLS()}
 	var asking sync.WaitGroup
@@ -48,7 +48,7 @@ func (o *options) visit(ctx context.Context, m *managerExam) {
 		m.err = err
 		return
 	}
-	defer one.Close() //nolint:errcheck // nothing is in flight
+	defer one.Close() //nolint:errcheck // no call is in flight
 	m.err = one.Do(ctx, func(ctx context.Context, to cli.Service) error { return o.observe(ctx, to, m) })
 	var unreachable *admin.UnreachableError
 	if errors.As(m.err, &unreachable) {
@@ -64,7 +64,7 @@ func (o *options) visit(ctx context.Context, m *managerExam) {
 	}
 }
 
-// observe samples a manager for as long as the exam lasts.
+// observe samples the status and clocks of a manager for the observation time.
 func (o *options) observe(ctx context.Context, to cli.Service, m *managerExam) error {
 	end := time.Now().Add(o.lasting)
 	for len(m.samples) < mostSamples {
@@ -87,7 +87,7 @@ func (o *options) sample(ctx context.Context, to cli.Service, m *managerExam) er
 	after := time.Now()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no answer within %v", o.Timeout)
+		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no response within %v", o.Timeout)
 	case err != nil:
 		return err
 	}
@@ -116,7 +116,7 @@ func (o *options) askReady(ctx context.Context, addr string) (why string, err er
 	if err != nil {
 		return "", err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close() //nolint:errcheck // read-only
 	const most = 1000
 	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
 	if answer.StatusCode != http.StatusOK {
@@ -125,7 +125,7 @@ func (o *options) askReady(ctx context.Context, addr string) (why string, err er
 	return "", err
 }
 
-// tour looks at all namespaces at the beginning and at the end.
+// tour reads the state of all namespaces at the start and at the end.
 func (o *options) tour(ctx context.Context, e *exam) error {
 	all, err := o.Admin.Namespaces(ctx)
 	if err != nil {
@@ -203,21 +203,21 @@ func (o *options) examineTLS() tlsExam {
 	return e
 }
 
-// A Verdict is what became of a check.
+// A Verdict is the result of a check.
 type Verdict string
 
-// A finding is a check and what became of it.
+// A finding is a check and its result.
 type finding struct {
-	Check   string  `json:"check"`   // what was checked: reach, leader, build, store, clock, ...
-	Subject string  `json:"subject"` // whose: a manager's address, a namespace, an owner; "" for the group
+	Check   string  `json:"check"`   // reach, leader, build, store, clock, ...
+	Subject string  `json:"subject"` // a manager's address, a namespace or an owner; "" for the group
 	Verdict Verdict `json:"verdict"`
 	Text    string  `json:"text"`
-	Advice  string  `json:"advice,omitempty"` // what to do about it
+	Advice  string  `json:"advice,omitempty"` // how to fix it
 }
 
-// A doctorDocument is what "doctor --json" prints.
+// A Report is the output of "doctor --json".
 type Report struct {
-	Wrong    int       `json:"wrong"` // how many checks
+	Wrong    int       `json:"wrong"` // number of findings
 	Hints    int       `json:"hints"`
 	Findings []finding `json:"findings"`
 }
@@ -261,7 +261,7 @@ const (
 	mostExam  = 10 * time.Minute
 )
 
-// The verdicts. Programs rely on them.
+// The verdicts, a stable interface for programs.
 const (
 	Fine    Verdict = "ok"
 	Hint    Verdict = "hint"
@@ -269,61 +269,61 @@ const (
 	skipped Verdict = "skipped"
 )
 
-// An exam is all that was found out. What to make of it is for [diagnose] to say.
+// An exam holds all observations. [diagnose] derives the findings.
 type exam struct {
 	managers []*managerExam
-	members  []admin.Member // none if managers do not keep the store themselves
+	members  []admin.Member // none without embedded stores
 	spaces   []*spaceExam
 	tls      tlsExam
-	failed   error // why the namespaces are not known
+	failed   error // of reading the namespaces
 }
 
-// A managerExam is what one manager said.
+// A managerExam holds the observations of one manager.
 type managerExam struct {
 	addr    string
-	err     error // why it does not answer
-	listens bool  // and yet somebody takes connections there
+	err     error // no response
+	listens bool  // connections are accepted anyway
 	status  *leaseholdv1.GetStatusResponse
-	shown   *x509.Certificate // nil in plain text
-	fastest time.Duration     // of its answers
+	shown   *x509.Certificate // nil for plaintext
+	fastest time.Duration     // round trip
 	samples []clockSample
 
-	health    error // why it is not healthy by HTTP
+	health    error // of the readiness request
 	unhealthy string
 	lookups   map[string]admin.Lookups // by namespace
 }
 
-// A spaceExam is a namespace at the beginning and at the end.
+// A spaceExam is the state of a namespace at the start and at the end.
 type spaceExam struct {
 	config admin.Namespace
 	looks  [2]spaceLook
 }
 
 type spaceLook struct {
-	status *admin.NamespaceStatus // nil if there is none
+	status *admin.NamespaceStatus // nil if unknown
 	owners []admin.Owner
 	moves  []admin.Move
 	err    error
 }
 
 const (
-	// sampleEvery is how often clocks are read.
+	// sampleEvery is the interval of clock samples.
 	sampleEvery = 250 * time.Millisecond
 	mostSamples = 1000
-	// mostSpaces bounds how many namespaces are looked at closely.
+	// mostSpaces bounds the number of namespaces that are examined.
 	mostSpaces = 100
 )
 
 func listens(ctx context.Context, addr string, within time.Duration) bool {
 	conn, err := (&net.Dialer{Timeout: within}).DialContext(ctx, "tcp", addr)
 	if err == nil {
-		_ = conn.Close() // nothing was said
+		_ = conn.Close() // no data was sent
 	}
 	return err == nil
 }
 
-// lookupsOf returns the lookups that are connected to a manager, by namespace, as far as
-// it is new enough to tell.
+// lookupsOf returns the lookups that are connected to a manager, by namespace; none if the manager
+// is too old.
 func lookupsOf(ctx context.Context, from *admin.Client, s *leaseholdv1.GetStatusResponse) map[string]admin.Lookups {
 	out := make(map[string]admin.Lookups)
 	for _, n := range s.GetNamespaces()[:min(mostSpaces, len(s.GetNamespaces()))] {
@@ -336,9 +336,8 @@ func lookupsOf(ctx context.Context, from *admin.Client, s *leaseholdv1.GetStatus
 	return out
 }
 
-// httpOf is where a manager answers us by HTTP that listens at an address: one that names
-// no host is on that of the manager. It is "" if that is the loopback of another computer:
-// on ours there is somebody else at the same address.
+// httpOf returns the HTTP address of a manager as seen from this computer. If the address has no
+// host, it is that of the manager. It is "" for the loopback of another computer.
 func httpOf(manager, addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -354,7 +353,7 @@ func httpOf(manager, addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// look asks how the namespaces fare.
+// look reads the state of the namespaces.
 func (e *exam) look(ctx context.Context, from *admin.Client, which int) error {
 	status, err := from.Status(ctx)
 	if err != nil {

@@ -11,28 +11,28 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// diagnoseSpace says how a namespace fares: what was so at both looks is not about to
-// pass.
+// diagnoseSpace derives the findings of a namespace. A problem in both observations is not
+// transient.
 func diagnoseSpace(s *spaceExam) []finding {
 	name, now := s.config.Name, s.looks[1]
 	say := func(v Verdict, text, advice string) []finding { return []finding{{"space", name, v, text, advice}} }
 	switch {
 	case now.err != nil:
-		return say(Wrong, cli.OneLine(now.err), "Ask again when there is a leader.")
+		return say(Wrong, cli.OneLine(now.err), "Repeat the check when there is a leader.")
 	case now.status == nil:
-		return say(Hint, "it is gone, or there is no leader to ask", "")
+		return say(Hint, "it was deleted, or there is no leader", "")
 	case !now.status.Ready:
-		return say(Wrong, "it is not ready: "+now.status.Problem, "If it stays so, look at the leader's log.")
+		return say(Wrong, "it is not ready: "+now.status.Problem, "If this persists, see the leader's log.")
 	}
 	var out []finding
 	if why := now.status.Problem; why != "" {
-		out = append(out, say(Wrong, why, "Its leases go on. Look at the leader's log, and at the policy with 'leasehold namespace show "+name+"'.")...)
+		out = append(out, say(Wrong, why, "Its leases continue. See the leader's log, and the policy with 'leasehold namespace show "+name+"'.")...)
 	}
 	out = append(out, diagnoseVacant(s)...)
 	out = append(out, diagnoseOwners(s)...)
 	out = append(out, diagnoseMoves(s)...)
 	if most := s.config.MaxOwners; most > 0 && float64(len(now.owners)) >= muchUsed*float64(most) {
-		out = append(out, say(Hint, fmt.Sprintf("%d owners are connected, and %d may be", len(now.owners), most), "Raise it with 'leasehold namespace update "+name+" --max-owners'.")...)
+		out = append(out, say(Hint, fmt.Sprintf("%d owners are connected, and the limit is %d", len(now.owners), most), "Raise it with 'leasehold namespace update "+name+" --max-owners'.")...)
 	}
 	if len(out) == 0 {
 		out = say(Fine, fmt.Sprintf("%s, %s, none vacant", console.Counted(len(now.owners), "owner"), console.Counted(int(now.status.Ranges), "range")), "")
@@ -47,21 +47,21 @@ func diagnoseVacant(s *spaceExam) []finding {
 	name, now, before := s.config.Name, s.looks[1].status, s.looks[0].status
 	switch {
 	case len(s.looks[1].owners) == 0 && now.LSN == 0:
-		return []finding{{"space", name, Hint, "nobody has joined it yet", "Start servers that join it, or delete it with 'leasehold namespace delete " + name + "'."}}
+		return []finding{{"space", name, Hint, "no owner has joined yet", "Start servers that join it, or delete it with 'leasehold namespace delete " + name + "'."}}
 	case len(s.looks[1].owners) == 0:
-		return []finding{{"space", name, Wrong, "all of its owners are gone, and nobody holds its keys", "Start servers that join it. 'leasehold events -n " + name + "' says when they went, and why."}}
+		return []finding{{"space", name, Wrong, "all of its owners have left or expired, and its keys are vacant", "Start servers that join it. 'leasehold events -n " + name + "' shows when and why they left."}}
 	case now.Vacant == 0:
 		return nil
 	case s.config.Policy == "static":
-		return []finding{{"space", name, Hint, console.Counted(int(now.Vacant), "range") + " vacant", "Its policy is static: are those meant to be nobody's, or has their owner not joined?"}}
+		return []finding{{"space", name, Hint, console.Counted(int(now.Vacant), "range") + " vacant", "Its policy is static: check whether these ranges have an owner, and whether it has joined."}}
 	case before == nil || before.Vacant == 0:
-		return []finding{{"space", name, Hint, console.Counted(int(now.Vacant), "range") + " vacant since a moment ago", "Look again."}}
+		return []finding{{"space", name, Hint, console.Counted(int(now.Vacant), "range") + " became vacant during the check", "Repeat the check."}}
 	}
-	return []finding{{"space", name, Wrong, console.Counted(int(now.Vacant), "range") + " vacant all the time", "Is every owner draining, or waiting? See 'leasehold owner list -n " + name + "' and 'leasehold events -n " + name + "'."}}
+	return []finding{{"space", name, Wrong, console.Counted(int(now.Vacant), "range") + " vacant during the whole check", "Check whether every owner is draining or waiting: 'leasehold owner list -n " + name + "' and 'leasehold events -n " + name + "'."}}
 }
 
-// diagnoseOwners finds owners that may soon be taken for dead, and those that do not
-// do what was wanted of them. It names a few of each kind.
+// diagnoseOwners finds owners that are about to expire, and owners that do not follow orders. It
+// names a few of each kind.
 func diagnoseOwners(s *spaceExam) []finding {
 	var suspended, silent, tardy, waiting, unmoving, stuck []string
 	for _, o := range s.looks[1].owners {
@@ -95,12 +95,12 @@ func diagnoseOwners(s *spaceExam) []finding {
 		verdict      Verdict
 		text, advice string
 	}{
-		{suspended, Wrong, "not heard for longer than a lease, and kept with suspended leases", "Are they running, and can they reach the leader? They keep their state, and no other owner can take their keys; they are served again when the leader hears them."},
-		{silent, Wrong, "not heard since the leader took over", "Are they running, and can they reach the leader? When their time is up their keys go to others, and the state is lost."},
-		{tardy, Wrong, "not heard for two renewals", "They are paused, overloaded or cut off: when their time is up their keys go to others, and the state is lost."},
-		{waiting, Wrong, "waiting, because another session has the name", "Give each server a name of its own; after a restart it passes when the old session ends."},
-		{stuck, Hint, "to be drained, and nothing moves", "See 'leasehold range moves -n " + name + "': is there another owner that takes part?"},
-		{unmoving, Hint, "that cannot move state", "It is lost when their keys go elsewhere: configure a Mover, if they have any."},
+		{suspended, Wrong, "silent for longer than a lease, with suspended leases", "Check that they run and can connect to the leader. They keep their state, and resume when the leader receives a renewal; no other owner can receive their keys."},
+		{silent, Wrong, "silent since the leader was elected", "Check that they run and can connect to the leader. When their patience ends, their keys go to others without their state."},
+		{tardy, Wrong, "silent for two renewals", "They are paused, overloaded or disconnected. When their patience ends, their keys go to others without their state."},
+		{waiting, Wrong, "waiting, because another session has the same name", "Give each server a unique name. After a restart this resolves itself when the old session ends."},
+		{stuck, Hint, "draining without progress", "See 'leasehold range moves -n " + name + "', and check that another owner can receive keys."},
+		{unmoving, Hint, "without state transfer", "Their state is lost when their keys move: configure a Mover if they have state."},
 	} {
 		if len(f.who) > 0 {
 			out = append(out, finding{"owners", name, f.verdict, fmt.Sprintf("%s %s: %s", console.Counted(len(f.who), "owner"), f.text, fewOf(f.who)), f.advice})
@@ -138,14 +138,14 @@ func diagnoseMoves(s *spaceExam) []finding {
 	}
 	return []finding{{
 		"moves", s.config.Name, Hint, fmt.Sprintf("%s without progress: %s", console.Counted(len(stuck), "move"), fewOf(stuck)),
-		"Can the source reach the target's address for moves? They fail by themselves, and the keys stay where they are.",
+		"Check that the source can connect to the target's transfer address. The moves time out, and the keys stay with the source.",
 	}}
 }
 
 const (
-	// lookups ask every few seconds.
+	// LookupSilence is many times the interval of a lookup's requests.
 	LookupSilence = 30 * time.Second
-	// lagging is how many changes a lookup may lack when it asks.
+	// Lagging is the number of missing changes from which on a lookup lags.
 	Lagging = 1000
 )
 
@@ -157,13 +157,13 @@ func diagnoseLookups(e *exam) []finding {
 			total += int(l.Total)
 			for _, s := range l.Lookups {
 				if s.Behind > Lagging || time.Duration(s.HeardAgo) > LookupSilence {
-					behind = append(behind, fmt.Sprintf("%s of %s (%s lacked, heard %s ago)", s.Addr, ns, console.Counted(int(s.Behind), "change"), console.Brief(time.Duration(s.HeardAgo))))
+					behind = append(behind, fmt.Sprintf("%s of %s (%s behind, last request %s ago)", s.Addr, ns, console.Counted(int(s.Behind), "change"), console.Brief(time.Duration(s.HeardAgo))))
 				}
 			}
 		}
 		switch {
 		case len(behind) > 0:
-			out = append(out, finding{"lookups", m.addr, Hint, fmt.Sprintf("%d of %d lag: %s", len(behind), total, fewOf(behind)), "Their processes are paused or overloaded, or the network is slow: they send callers to former owners, who refuse."})
+			out = append(out, finding{"lookups", m.addr, Hint, fmt.Sprintf("%d of %d lag: %s", len(behind), total, fewOf(behind)), "Their processes are paused or overloaded, or the network is slow: they route callers to previous owners, which reject the requests."})
 		case total > 0:
 			out = append(out, finding{"lookups", m.addr, Fine, console.Counted(total, "lookup") + " connected, none lags", ""})
 		}

@@ -16,30 +16,30 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// soon is how long before their end certificates should have been replaced.
+// soon is the remaining validity below which a certificate should be renewed.
 const soon = 14 * 24 * time.Hour
 
-// A tlsExam is what is known about who we are.
+// A tlsExam holds the identity and the TLS settings of this process.
 type tlsExam struct {
 	used  bool
 	now   time.Time
-	own   secure.Description // empty if we show a token
-	mend  []string           // what the keeper says
-	plain []string           // managers elsewhere that are spoken to in plain text
+	own   secure.Description // empty without a certificate
+	mend  []string           // problems that the keeper reports
+	plain []string           // plaintext connections to other computers
 
-	policy string // a file that was to be looked at; "" if none
-	broken error  // what is wrong with it
+	policy string // the policy file to check; "" if none
+	broken error  // of reading it
 }
 
 func readPolicy(file string) error {
-	p, err := access.Open(access.Config{File: file, Logger: slog.New(slog.DiscardHandler)}) // what is wrong is returned
+	p, err := access.Open(access.Config{File: file, Logger: slog.New(slog.DiscardHandler)}) // errors are returned
 	if err == nil {
 		p.Close()
 	}
 	return err
 }
 
-// shownBy is the certificate of whoever has answered a call; nil in plain text.
+// shownBy returns the server's certificate of a call; nil for plaintext.
 func shownBy(p *peer.Peer) *x509.Certificate {
 	info, ok := p.AuthInfo.(credentials.TLSInfo)
 	if !ok || len(info.State.PeerCertificates) == 0 {
@@ -53,13 +53,13 @@ func diagnoseOwnTLS(e *tlsExam) []finding {
 	switch {
 	case len(e.plain) > 0:
 		out = append(out, finding{
-			"tls", "", Hint, "connections to " + strings.Join(e.plain, ", ") + " are in plain text: whoever is on the network can own keys",
-			"Make certificates with 'leasehold pki init', and give managers, owners and lookups theirs.",
+			"tls", "", Hint, "connections to " + strings.Join(e.plain, ", ") + " are plaintext: anyone on the network can become an owner of keys",
+			"Create certificates with 'leasehold pki init' for managers, owners and lookups.",
 		})
 	case !e.used:
 		out = append(out, finding{"tls", "", skipped, "connections are not encrypted, so there are no certificates to check", ""})
 	case e.own.NotAfter.IsZero():
-		out = append(out, finding{"tls", thisComputer, Fine, "we show no certificate of our own", ""})
+		out = append(out, finding{"tls", thisComputer, Fine, "no client certificate in use", ""})
 	default:
 		out = append(out, diagnoseCertificate(thisComputer, &e.own, e.now))
 	}
@@ -69,26 +69,26 @@ func diagnoseOwnTLS(e *tlsExam) []finding {
 	switch {
 	case e.policy == "":
 	case e.broken != nil:
-		out = append(out, finding{"access", e.policy, Wrong, cli.OneLine(e.broken), "Managers that run go on with the last one that was in order; none starts with this one."})
+		out = append(out, finding{"access", e.policy, Wrong, cli.OneLine(e.broken), "Running managers keep the last valid policy; no manager can start with this one."})
 	default:
-		out = append(out, finding{"access", e.policy, Fine, "it can be read, and makes sense", ""})
+		out = append(out, finding{"access", e.policy, Fine, "the policy is valid", ""})
 	}
 	return out
 }
 
 func diagnoseCertificate(whose string, d *secure.Description, now time.Time) finding {
-	const renew = "Renew it, with 'leasehold pki issue' if that made it: whoever uses the files takes the new ones without a restart."
+	const renew = "Renew it, for example with 'leasehold pki issue': processes reload the files without a restart."
 	left := d.NotAfter.Sub(now)
 	days := int(left / (24 * time.Hour))
 	switch until := d.NotAfter.UTC().Format(time.DateOnly); {
 	case now.Before(d.NotBefore):
-		return finding{"tls", whose, Wrong, fmt.Sprintf("the certificate of %s is not valid before %s", cli.Who(d), d.NotBefore.UTC().Format(time.RFC3339)), "Is the clock of this computer right?"}
+		return finding{"tls", whose, Wrong, fmt.Sprintf("the certificate of %s is not valid before %s", cli.Who(d), d.NotBefore.UTC().Format(time.RFC3339)), "Check the clock of this computer."}
 	case left <= 0:
-		return finding{"tls", whose, Wrong, fmt.Sprintf("the certificate of %s has expired on %s", cli.Who(d), until), renew}
+		return finding{"tls", whose, Wrong, fmt.Sprintf("the certificate of %s expired on %s", cli.Who(d), until), renew}
 	case left < soon:
 		return finding{"tls", whose, Hint, fmt.Sprintf("the certificate of %s expires on %s, in %s", cli.Who(d), until, console.Counted(days, "day")), renew}
 	case len(d.Identities) == 0:
-		return finding{"tls", whose, Wrong, "the certificate says about nobody who that is: it has no URI and no host name", "Have it made with a subject alternative name."}
+		return finding{"tls", whose, Wrong, "the certificate has no identity, neither a URI nor a host name", "Create one with a subject alternative name."}
 	default:
 		return finding{"tls", whose, Fine, fmt.Sprintf("%s, until %s", cli.Who(d), until), ""}
 	}

@@ -24,15 +24,15 @@ func TestDiagnoseTLS(t *testing.T) {
 		says string
 	}{
 		{"plain text here", tlsExam{}, skipped, "not encrypted"},
-		{"plain text elsewhere", tlsExam{plain: []string{"m1:7400"}}, Hint, "m1:7400 are in plain text"},
-		{"a token", tlsExam{used: true}, Fine, "no certificate of our own"},
+		{"plain text elsewhere", tlsExam{plain: []string{"m1:7400"}}, Hint, "m1:7400 are plaintext"},
+		{"a token", tlsExam{used: true}, Fine, "no client certificate"},
 		{"long enough", tlsExam{used: true, own: until(30 * day)}, Fine, "alice, until 2026-12-16"},
 		{"soon", tlsExam{used: true, own: until(13*day + time.Hour)}, Hint, "expires on 2026-11-29, in 13 days"},
-		{"over", tlsExam{used: true, own: until(-time.Hour)}, Wrong, "has expired on 2026-11-15"},
+		{"over", tlsExam{used: true, own: until(-time.Hour)}, Wrong, "expired on 2026-11-15"},
 		{"not yet", tlsExam{used: true, own: secure.Description{NotBefore: now.Add(time.Hour), NotAfter: now.Add(day)}}, Wrong, "not valid before 2026-11-16T01:00:00Z"},
-		{"nobody's", tlsExam{used: true, own: secure.Description{NotBefore: now.Add(-day), NotAfter: now.Add(90 * day)}}, Wrong, "about nobody"},
+		{"nobody's", tlsExam{used: true, own: secure.Description{NotBefore: now.Add(-day), NotAfter: now.Add(90 * day)}}, Wrong, "has no identity"},
 		{"what the keeper says", tlsExam{used: true, own: until(30 * day), mend: []string{"the root is old"}}, Hint, "the root is old"},
-		{"a policy", tlsExam{policy: "access.yaml"}, Fine, "makes sense"},
+		{"a policy", tlsExam{policy: "access.yaml"}, Fine, "is valid"},
 		{"a broken policy", tlsExam{policy: "access.yaml", broken: errors.New("line 3: no such role")}, Wrong, "line 3: no such role"},
 	} {
 		test.exam.now = now

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"time"
 
@@ -32,18 +33,22 @@ func (c Client) Status(ctx context.Context, resource string) (s Status, err erro
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read
 	if answer.StatusCode != http.StatusOK {
-		return s, fmt.Errorf("%s is no member, or not a healthy one: it answers %s", c, answer.Status)
+		return s, fmt.Errorf("%s is not a member, or not a healthy one: it responds with %s", c, answer.Status)
 	}
 	err = json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&s)
 	return s, err
 }
 
-// unreachable says that no member answers, and what to do.
+// unreachable adds advice to a connection error.
 func (c Client) unreachable(err error) error {
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("what is at %s is not the control of a member: it hangs up. A member with --tcp has one only with --control", c)
+		return fmt.Errorf("%s is not the control address of a member: the server closed the connection\nA member with --tcp has a control address only with --control.", c)
 	}
-	return fmt.Errorf("no member answers at %s: %w; \"leasehold flease run\" says where its control is", c, err)
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	return fmt.Errorf("no member responds at %s: %w\nStart one with 'leasehold flease run', and pass the control address that it prints with --member.", c, err)
 }
 
 // grace is added to the requested wait, for the member's answer that it is over.

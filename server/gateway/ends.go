@@ -18,22 +18,22 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
-// gatewayEnds is how a gateway speaks to callers and to servers.
+// gatewayEnds configures TLS with callers and with servers.
 type gatewayEnds struct {
 	frontTLS            bool
-	frontCert, frontKey string   // another certificate than that for managers
-	healthTLS           bool     // health and metrics with the certificate for callers
+	frontCert, frontKey string   // for callers, instead of the certificate for managers
+	healthTLS           bool     // health and metrics use the certificate for callers
 	backTLS             bool     // to servers
-	backIdentities      []string // that servers must have
+	backIdentities      []string // accepted for servers
 }
 
 func (e *gatewayEnds) addFlags(f *pflag.FlagSet) {
-	f.BoolVar(&e.frontTLS, "front-tls", false, "speak TLS with callers, and show them the certificate of --tls-dir, or that of\n--front-cert")
-	f.StringVar(&e.frontCert, "front-cert", "", "a `file` with a certificate for callers, and those that lead to it; read again when it\nchanges")
-	f.StringVar(&e.frontKey, "front-key", "", "a `file` with its key")
-	f.BoolVar(&e.healthTLS, "health-tls", false, "speak TLS on --health-listen as well, with the certificate for callers; it takes\n--front-tls")
-	f.BoolVar(&e.backTLS, "back-tls", false, "speak TLS with servers, and show them the certificate of --tls-dir; theirs must be for\nthe address that they have joined with")
-	f.StringSliceVar(&e.backIdentities, "back-identities", nil, "`identities` that servers must have instead, such as\nspiffe://example.org/owner/presence/{name}")
+	f.BoolVar(&e.frontTLS, "front-tls", false, "use TLS with callers, with the certificate in --tls-dir or --front-cert")
+	f.StringVar(&e.frontCert, "front-cert", "", "certificate chain `file` for callers; reloaded when it changes")
+	f.StringVar(&e.frontKey, "front-key", "", "private key `file` of --front-cert")
+	f.BoolVar(&e.healthTLS, "health-tls", false, "use TLS on --health-listen, with the certificate for callers; requires --front-tls")
+	f.BoolVar(&e.backTLS, "back-tls", false, "use mutual TLS with servers, with the certificate in --tls-dir; the server's certificate\nmust match the address with which it joined")
+	f.StringSliceVar(&e.backIdentities, "back-identities", nil, "`identities` accepted for servers, instead of their address, such as\nspiffe://example.org/owner/presence/{name}")
 }
 
 func (g *Settings) validateEnds() error {
@@ -45,22 +45,22 @@ func (g *Settings) validateEnds() error {
 	}
 	switch {
 	case (e.frontCert == "") != (e.frontKey == ""):
-		return errors.New("--front-cert and --front-key belong together: a certificate, and its key")
+		return errors.New("--front-cert and --front-key must be set together: one is missing")
 	case e.frontCert != "" && !e.frontTLS:
-		return fmt.Errorf("%s is for --front-tls, which is not given", g.Origin("front-cert"))
+		return fmt.Errorf("%s requires --front-tls", g.Origin("front-cert"))
 	case e.healthTLS && !e.frontTLS:
-		return fmt.Errorf("%s shows the certificate for callers, and takes --front-tls", g.Origin("health-tls"))
+		return fmt.Errorf("%s requires --front-tls", g.Origin("health-tls"))
 	case len(e.backIdentities) > 0 && !e.backTLS:
-		return fmt.Errorf("%s is for --back-tls, which is not given", g.Origin("back-identities"))
+		return fmt.Errorf("%s requires --back-tls", g.Origin("back-identities"))
 	case (e.frontTLS || e.backTLS) && !g.Security.Tls():
-		return errors.New("--front-tls and --back-tls need --tls-dir, where our certificate is, and whom we trust")
+		return errors.New("--front-tls and --back-tls require --tls-dir, with the gateway's certificate and the trusted CAs")
 	case e.backTLS && len(g.Security.Servers) > 0 && len(e.backIdentities) == 0:
-		return fmt.Errorf("%s is about managers: say with --back-identities which identities servers must have", g.Origin("tls-servers"))
+		return fmt.Errorf("%s is for managers: set the identities of servers with --back-identities", g.Origin("tls-servers"))
 	}
 	return nil
 }
 
-// keeper reads the certificates, if there are any. To show callers one takes one.
+// keeper reads the certificates, if there are any. With --front-tls one is required.
 func (g *Settings) keeper(log *slog.Logger) (*secure.Keeper, error) {
 	if g.ends.frontTLS && g.ends.frontCert == "" {
 		return g.Security.OpenServer(log)
@@ -68,8 +68,8 @@ func (g *Settings) keeper(log *slog.Logger) (*secure.Keeper, error) {
 	return g.Security.Open(log)
 }
 
-// front is what callers are served over; nil for plain text. They are asked for no
-// certificate: who they are is the servers' business. Call done when it is over.
+// front returns the TLS configuration for callers; nil for plaintext. It requests no client
+// certificate: servers authenticate callers. The caller of front calls done at the end.
 func (e *gatewayEnds) front(own *secure.Keeper, s *cli.Security, log *slog.Logger) (over *tls.Config, done func(), err error) {
 	switch {
 	case !e.frontTLS:
@@ -88,7 +88,7 @@ func (e *gatewayEnds) front(own *secure.Keeper, s *cli.Security, log *slog.Logge
 	return k.ServerTLS(secure.Unasked), k.Close, nil
 }
 
-// dial is how servers are connected to over TLS; nil if they are not.
+// dial returns the function that connects to servers over TLS; nil for plaintext.
 func (e *gatewayEnds) dial(own *secure.Keeper) dialFunc {
 	switch {
 	case !e.backTLS:
@@ -105,9 +105,8 @@ func (e *gatewayEnds) dial(own *secure.Keeper) dialFunc {
 	return (&tls.Dialer{NetDialer: &net.Dialer{KeepAlive: 15 * time.Second}, Config: over}).DialContext
 }
 
-// dialPlainly is how servers are connected to in plain text: only on this computer, unless
-// somebody has said that the network can be trusted. Where a server is, is known when it is
-// called, and not a byte goes to one that is elsewhere.
+// dialPlainly returns the function that connects to servers in plaintext: only on this computer,
+// unless the network is trusted. It checks the resolved address before it sends data.
 func (g *Settings) dialPlainly() dialFunc {
 	d := &net.Dialer{KeepAlive: 15 * time.Second}
 	if !g.Security.Insecure {
@@ -115,14 +114,14 @@ func (g *Settings) dialPlainly() dialFunc {
 			if address.Loopback(addr) {
 				return nil
 			}
-			return fmt.Errorf("the server is on another computer, and would be spoken to in plain text: start the gateway with --back-tls, or with --%s if the network can be trusted", cli.InsecureFlag)
+			return fmt.Errorf("the server is on another computer, and plaintext is not allowed: start the gateway with --back-tls, or with --%s if the network is trusted", cli.InsecureFlag)
 		}
 	}
 	return d.DialContext
 }
 
-// probes is what health and metrics are served over, of what callers are; nil for plain
-// text.
+// probes returns the TLS configuration for health and metrics, derived from that for callers; nil
+// for plaintext.
 func (e *gatewayEnds) probes(front *tls.Config) *tls.Config {
 	if !e.healthTLS {
 		return nil
@@ -142,25 +141,24 @@ func scheme(secured bool) string {
 // A dialFunc connects to a server.
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// distrustPause is how long the log is silent about servers that could not be spoken to
-// over TLS, after a line: requests are tried again many times.
-const distrustPause = 10 * time.Second
+// tlsFailureLogInterval limits the log of TLS failures: a failed request is retried many times.
+const tlsFailureLogInterval = 10 * time.Second
 
-// tellDistrust has the log say when a server is there and cannot be spoken to over TLS: it
-// speaks plain text, or is somebody else. That does not mend itself, and callers only see
-// that it takes long. Servers that are not there are nothing new.
-func tellDistrust(dial dialFunc, log *slog.Logger) dialFunc {
+// logTLSFailures logs when a server accepts a connection but fails the TLS handshake: it uses
+// plaintext, or has the wrong certificate. Such failures are permanent, and callers see only
+// a delay. Servers that are down are not logged.
+func logTLSFailures(dial dialFunc, log *slog.Logger) dialFunc {
 	if dial == nil {
 		return nil
 	}
-	throttle := logthrottle.New[struct{}](distrustPause)
+	throttle := logthrottle.New[struct{}](tlsFailureLogInterval)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err == nil || ctx.Err() != nil || isDial(err) {
 			return conn, err
 		}
 		if _, ok := throttle.Allow(struct{}{}, 1); ok {
-			log.Warn("a server cannot be spoken to over TLS: its requests wait, and fail", "server", addr, "why", err)
+			log.Warn("TLS handshake with a server failed: its requests wait, and fail", "server", addr, "why", err)
 		}
 		return conn, err
 	}

@@ -184,29 +184,29 @@ func TestBackThatIsDistrusted(t *testing.T) {
 	gone.Close()
 	var log bytes.Buffer
 	ends := gatewayEnds{backTLS: true}
-	dial := tellDistrust(ends.dial(keeper("owner/gateways/g")), slog.New(slog.NewTextHandler(&log, nil)))
+	dial := logTLSFailures(ends.dial(keeper("owner/gateways/g")), slog.New(slog.NewTextHandler(&log, nil)))
 	for _, addr := range []string{gone.Listener.Addr().String(), server.Listener.Addr().String(), server.Listener.Addr().String()} {
 		if _, err := dial(t.Context(), "tcp", addr); err == nil {
 			t.Error("it was reached over TLS")
 		}
 	}
-	if said := log.String(); strings.Count(said, "cannot be spoken to over TLS") != 1 || !strings.Contains(said, "server="+server.Listener.Addr().String()) {
+	if said := log.String(); strings.Count(said, "TLS handshake with a server failed") != 1 || !strings.Contains(said, "server="+server.Listener.Addr().String()) {
 		t.Error(said)
 	}
-	if tellDistrust(nil, nil) != nil {
+	if logTLSFailures(nil, nil) != nil {
 		t.Error("it dials in plain text")
 	}
 }
 
 func TestGatewayEndsFit(t *testing.T) {
 	for want, g := range map[string]Settings{
-		"belong together":     {ends: gatewayEnds{frontTLS: true, frontCert: "x"}},
-		"is for --front-tls":  {ends: gatewayEnds{frontCert: "x", frontKey: "y"}},
-		"takes --front-tls":   {ends: gatewayEnds{healthTLS: true}},
-		"is for --back-tls":   {ends: gatewayEnds{backIdentities: []string{"spiffe://d/a"}}},
-		"need --tls-dir":      {ends: gatewayEnds{backTLS: true}},
-		"is about managers":   {ends: gatewayEnds{backTLS: true}, Settings: daemon.Settings{Security: cli.Security{Dir: "x", Servers: []string{"spiffe://d/m"}}}},
-		"--back-identities: ": {ends: gatewayEnds{backTLS: true, backIdentities: []string{"no identity"}}},
+		"set together":                      {ends: gatewayEnds{frontTLS: true, frontCert: "x"}},
+		"--front-cert requires --front-tls": {ends: gatewayEnds{frontCert: "x", frontKey: "y"}},
+		"requires --front-tls":              {ends: gatewayEnds{healthTLS: true}},
+		"requires --back-tls":               {ends: gatewayEnds{backIdentities: []string{"spiffe://d/a"}}},
+		"require --tls-dir":                 {ends: gatewayEnds{backTLS: true}},
+		"is for managers":                   {ends: gatewayEnds{backTLS: true}, Settings: daemon.Settings{Security: cli.Security{Dir: "x", Servers: []string{"spiffe://d/m"}}}},
+		"--back-identities: ":               {ends: gatewayEnds{backTLS: true, backIdentities: []string{"no identity"}}},
 	} {
 		g.Flags = pflag.NewFlagSet("gateway", pflag.ContinueOnError)
 		if err := g.validateEnds(); err == nil || !strings.Contains(err.Error(), want) {
@@ -226,7 +226,7 @@ func TestBackInPlainText(t *testing.T) {
 	}
 	_ = conn.Close() // nothing was said
 	// No packet leaves: it is refused before.
-	if _, err := g.dialPlainly()(t.Context(), "tcp", "192.0.2.1:80"); err == nil || !strings.Contains(err.Error(), "would be spoken to in plain text: start the gateway with --back-tls, or with --insecure") {
+	if _, err := g.dialPlainly()(t.Context(), "tcp", "192.0.2.1:80"); err == nil || !strings.Contains(err.Error(), "and plaintext is not allowed: start the gateway with --back-tls, or with --insecure") {
 		t.Errorf("a server elsewhere: %v", err)
 	}
 	g.Security.Insecure = true

@@ -16,33 +16,31 @@ import (
 	"github.com/leasehold-dev/leasehold/leasehttp"
 )
 
-// A front is where callers connect. It answers from the first moment on: before
-// there is a table, that there is none.
+// A front accepts the requests of callers. Before it has a lease table it rejects them.
 type front struct {
 	server *http.Server
-	cancel context.CancelFunc // of all requests that are under way
-	broken chan error         // has why it serves no more, unless it was stopped
+	cancel context.CancelFunc // of all requests in flight
+	broken chan error         // receives the error if serving fails
 	ended  chan struct{}
 	once   sync.Once
 
 	handler  atomic.Pointer[http.Handler]
-	release  func() // what forwarding leaves behind
+	release  func() // closes idle connections to servers
 	requests underWay
 }
 
-// Bounds on callers. There is none on how long an answer takes: it may be a
-// stream.
+// Limits for callers. The duration of a response is unlimited, since it may be a stream.
 const (
 	headerTime  = 10 * time.Second
 	idleTime    = 2 * time.Minute
 	headerBytes = 64 << 10
 	maxConns    = 1 << 16
-	// perCaller is how many of them may be from one address: many, because that may be a
-	// load balancer's.
+	// perCaller is the limit per address. It is high, because the address may be that of a load
+	// balancer.
 	perCaller = 1 << 15
 )
 
-// startFront serves on a listener; in plain text without a config for TLS.
+// startFront serves on a listener; in plaintext without a TLS configuration.
 func startFront(at net.Listener, over *tls.Config, log *slog.Logger) *front {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &front{cancel: cancel, broken: make(chan error, 1), ended: make(chan struct{}), release: func() {}}
@@ -62,16 +60,16 @@ func startFront(at net.Listener, over *tls.Config, log *slog.Logger) *front {
 }
 
 func notYet(w http.ResponseWriter, _ *http.Request) {
-	refuse(w, "unavailable", "the gateway waits for a manager to tell it where keys are: send the request again")
+	refuse(w, "unavailable", "the gateway has no lease table yet, because no manager has responded: retry the request")
 }
 
-// refuse answers as the proxy would, if there were one.
+// refuse responds in the format of the proxy.
 func refuse(w http.ResponseWriter, kind, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After", "1")
 	w.Header().Set(leasehttp.HeaderError, kind)
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = fmt.Fprintf(w, "{\"kind\":%q,\"message\":%q}\n", kind, message) // a caller that has gone needs no answer
+	_, _ = fmt.Fprintf(w, "{\"kind\":%q,\"message\":%q}\n", kind, message) // the caller may have disconnected
 }
 
 func (f *front) serve(handler http.Handler, release func()) {
@@ -81,43 +79,43 @@ func (f *front) serve(handler http.Handler, release func()) {
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !f.requests.begin() {
-		refuse(w, "closed", "the gateway is stopping, and the request was not sent: send it again")
+		refuse(w, "closed", "the gateway is stopping, and the request was not sent: retry it")
 		return
 	}
 	defer f.requests.end()
 	(*f.handler.Load()).ServeHTTP(w, r)
 }
 
-// stop takes no more requests, and lets those that are under way go on for as
-// long as that. It returns when there are none. The first call counts.
+// stop rejects new requests, and waits for those in flight, for at most the drain time; then it
+// cancels them. Only the first call has an effect.
 func (f *front) stop(drain time.Duration) {
 	f.once.Do(func() {
 		patience, cancel := context.WithTimeout(context.Background(), drain)
 		defer cancel()
-		// What it does not know of are connections that were taken over, WebSockets
-		// for instance. They are among the requests.
-		_ = f.server.Shutdown(patience) // it fails if time is up; they are ended below
+		// Shutdown ignores hijacked connections, such as WebSockets. They are counted as
+		// requests.
+		_ = f.server.Shutdown(patience) // after a timeout the requests are cancelled below
 		over := f.requests.last()
 		select {
 		case <-over:
 		case <-patience.Done():
 		}
 		f.cancel()
-		_ = f.server.Close() // whoever was connected hears of it
+		_ = f.server.Close() // closes the connections of callers
 		<-over
 		<-f.ended
 		f.release()
 	})
 }
 
-// underWay counts requests, those that have taken their connections over included.
+// underWay counts requests in flight, including hijacked connections.
 type underWay struct {
 	mu   sync.Mutex
 	n    int
-	over chan struct{} // not nil if no more are taken; closed when there are none
+	over chan struct{} // not nil when draining; closed when n is 0
 }
 
-// begin reports false if no more are taken.
+// begin counts a request. It returns false when draining.
 func (u *underWay) begin() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -136,7 +134,7 @@ func (u *underWay) end() {
 	}
 }
 
-// last takes no more, and returns what is closed when there are none. It is called
+// last starts draining, and returns a channel that is closed when no request is left. It is called
 // once.
 func (u *underWay) last() <-chan struct{} {
 	u.mu.Lock()

@@ -1,4 +1,4 @@
-// Package gateway is an HTTP proxy that sends each request to the owner of its key.
+// Package gateway is an HTTP proxy that forwards each request to the owner of its key.
 package gateway
 
 import (
@@ -23,18 +23,18 @@ import (
 
 // Run runs a gateway until ctx ends.
 func (cfg *Settings) Run(ctx context.Context, out console.Screen, log *slog.Logger) error {
-	// What is wrong with an address is found out before anybody is asked.
+	// Listen first: an address error is reported before any request to managers.
 	listener, err := daemon.ListenOn("listen", cfg.listen)
 	if err != nil {
 		return err
 	}
-	defer listener.Close() //nolint:errcheck // the server has closed it
+	defer listener.Close() //nolint:errcheck // the server closes it, too
 	probes, err := daemon.ListenOn("health-listen", cfg.health)
 	if err != nil {
 		return err
 	}
 	if probes != nil {
-		defer probes.Close() //nolint:errcheck // the server has closed it
+		defer probes.Close() //nolint:errcheck // the server closes it, too
 	}
 	keeper, err := cfg.keeper(log)
 	if err != nil {
@@ -77,7 +77,7 @@ func (cfg *Settings) Run(ctx context.Context, out console.Screen, log *slog.Logg
 	select {
 	case <-ctx.Done():
 		stopping()
-		log.Info("stopping: requests that are under way may go on", "for", cfg.drain)
+		log.Info("stopping: waiting for requests in flight", "for", cfg.drain)
 		health.stop()
 		front.stop(cfg.drain)
 		return nil
@@ -86,17 +86,15 @@ func (cfg *Settings) Run(ctx context.Context, out console.Screen, log *slog.Logg
 	}
 }
 
-// askAgain is how long managers have to send the table before the log says that
-// they have not.
-const askAgain = 10 * time.Second
+// openTimeout is the time to wait for the lease table before the log reports the delay.
+const openTimeout = 10 * time.Second
 
-// open waits for the table. Managers that cannot be reached will be one day; a
-// namespace that does not exist is a mistake. It returns no table and no error if
-// ctx ends first.
+// open waits for the lease table. It retries unreachable managers; a namespace that does not
+// exist is an error. It returns no table and no error if ctx ends first.
 func (g *Settings) open(ctx context.Context, keeper *secure.Keeper, metrics prometheus.Registerer, log *slog.Logger) (*lookup.Lookup, error) {
-	log.Info("asking for the table", "namespace", g.namespace, "managers", g.managers)
+	log.Info("requesting the lease table", "namespace", g.namespace, "managers", g.managers)
 	for {
-		within, cancel := context.WithTimeout(ctx, askAgain)
+		within, cancel := context.WithTimeout(ctx, openTimeout)
 		table, err := lookup.Open(within, lookup.Config{
 			Namespace: leasehold.Namespace(g.namespace), Managers: g.managers, Logger: log, Metrics: metrics,
 			Credentials: g.Security.Dialling(keeper), DialOptions: g.Security.Showing(),
@@ -106,9 +104,9 @@ func (g *Settings) open(ctx context.Context, keeper *secure.Keeper, metrics prom
 		case err == nil:
 			return table, nil
 		case ctx.Err() != nil:
-			return nil, nil //nolint:nilerr // whatever went wrong, it is to stop
+			return nil, nil //nolint:nilerr // the gateway is stopping
 		case leasehold.KindOf(err) != leasehold.ErrUnavailable:
-			return nil, err // which says how to create a namespace that does not exist
+			return nil, err // which includes the advice
 		}
 		log.Warn("waiting for a manager", "why", err)
 	}
@@ -116,7 +114,7 @@ func (g *Settings) open(ctx context.Context, keeper *secure.Keeper, metrics prom
 
 func (g *Settings) forward(f *front, table *lookup.Lookup, keeper *secure.Keeper, metrics prometheus.Registerer, log *slog.Logger) error {
 	to := g.transport
-	to.Lookup, to.Dial, to.DialTLS = table, g.dialPlainly(), tellDistrust(g.ends.dial(keeper), log)
+	to.Lookup, to.Dial, to.DialTLS = table, g.dialPlainly(), logTLSFailures(g.ends.dial(keeper), log)
 	transport, err := leasehttp.NewTransport(to)
 	if err != nil {
 		return err
@@ -131,12 +129,11 @@ func (g *Settings) forward(f *front, table *lookup.Lookup, keeper *secure.Keeper
 	return nil
 }
 
-// gatewayHealth answers /healthz and /readyz of a gateway.
+// Health serves /healthz and /readyz of a gateway.
 //
-// One that has lost all managers stays ready: it goes on with the table that it
-// has, which is right for most keys, and taking it away would turn a failure of
-// managers, which servers and callers survive, into one of the whole service. Its
-// answer says so.
+// Without managers the gateway stays ready, since its table is still correct for most keys. To
+// report it as not ready would turn an outage of the managers, which servers and callers
+// tolerate, into an outage of the service. The response mentions it.
 type Health struct {
 	table    atomic.Pointer[lookup.Lookup] // nil until there is one
 	stopping atomic.Bool
@@ -149,15 +146,15 @@ func (h *Health) stop() { h.stopping.Store(true) }
 func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/healthz":
-		_, _ = w.Write([]byte("ok\n")) // a client that is gone needs no answer
+		_, _ = w.Write([]byte("ok\n")) // the client may have disconnected
 	case "/readyz":
 		status, text := h.ready()
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(text + "\n")) //nolint:gosec // it is plain text, and taken for nothing else
+		_, _ = w.Write([]byte(text + "\n")) //nolint:gosec // it is plain text, with nosniff
 	default:
-		http.Error(w, "there are /healthz, /readyz and /metrics", http.StatusNotFound)
+		http.Error(w, "want /healthz, /readyz or /metrics", http.StatusNotFound)
 	}
 }
 
@@ -167,16 +164,16 @@ func (h *Health) ready() (status int, text string) {
 	case h.stopping.Load():
 		return http.StatusServiceUnavailable, "stopping"
 	case table == nil:
-		return http.StatusServiceUnavailable, "waiting for a manager to tell where keys are"
+		return http.StatusServiceUnavailable, "waiting for the lease table from a manager"
 	case !table.Ready():
-		return http.StatusOK, fmt.Sprintf("ok, but no manager has confirmed for %s that the table is complete: going on with that of LSN %s",
+		return http.StatusOK, fmt.Sprintf("ok, but no manager has confirmed the lease table for %s: using the table of LSN %s",
 			console.Brief(table.Age()), console.Grouped(uint64(table.LSN())))
 	}
 	return http.StatusOK, "ok"
 }
 
-// greeting is what a gateway tells people once it forwards. The addresses are the
-// real ones, whatever the settings asked for; health is empty if it is not served.
+// greeting is printed once the gateway forwards requests. The addresses are the actual ones; health
+// is empty if disabled.
 func (g *Settings) greeting(listening, health string) string {
 	return console.Facts([]console.Entry{
 		{"gateway", console.Heading(urlOf(listening, g.ends.frontTLS))},

@@ -32,20 +32,20 @@ func TestGatewayHealth(t *testing.T) {
 			}
 		}
 		wants("/healthz", 200, "ok")
-		wants("/readyz", 503, "waiting for a manager")
+		wants("/readyz", 503, "waiting for the lease table")
 		n := c.Node("gateway")
 		h.follow(n.Lookup())
 		wants("/readyz", 200, "ok\n")
 		n.Cut()
 		c.Advance(5 * time.Minute)
-		wants("/readyz", 200, "ok, but no manager has confirmed for 5m")
+		wants("/readyz", 200, "ok, but no manager has confirmed the lease table for 5m")
 		wants("/healthz", 200, "ok")
 		n.Heal()
 		c.Advance(time.Minute)
 		wants("/readyz", 200, "ok\n")
 		h.stop()
 		wants("/readyz", 503, "stopping")
-		wants("/", 404, "there are /healthz, /readyz and /metrics")
+		wants("/", 404, "want /healthz, /readyz or /metrics")
 	})
 }
 
@@ -68,7 +68,7 @@ func TestFrontStops(t *testing.T) {
 					text, _ := io.ReadAll(answer.Body)
 					return answer.StatusCode, answer.Header.Get(leasehttp.HeaderError) + string(text)
 				}
-				if status, text := get(); status != 503 || !strings.Contains(text, "waits for a manager") {
+				if status, text := get(); status != 503 || !strings.Contains(text, "no manager has responded") {
 					t.Errorf("at first: %d %s", status, text)
 				}
 				begun, ended, released := make(chan struct{}), make(chan bool, 1), false

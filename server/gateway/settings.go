@@ -19,35 +19,34 @@ const gatewayHelp = `Runs a gateway: a reverse proxy that forwards each HTTP req
 owns its key. Callers in any language use it in place of a load balancer. WebSockets
 and streams pass through.
 
-The key is the hash of a name in the request, and --key says where that is:
+The key is the hash of a name in the request, and --key sets where the name is:
 
   header:X-User   the value of a header
   path:2          a segment of the path: 2 is alice in /users/alice/inbox
-  query:user      a parameter of the query
+  query:user      a query parameter
   cookie:sid      the value of a cookie
 
-Several can be given; the first that is in a request is taken. Servers must take the
-key from the same place: those in Go with leasehttp.Middleware, which refuses what
-is not theirs, so that the gateway looks again and sends it to another. Others find
-the key in the header Leasehold-Key, and refuse with status 421 and the header
-"Leasehold-Refused: not-owner" before they have done anything.
+With several sources the first that the request contains is used. Servers must take the
+key from the same place. Go servers use leasehttp.Middleware, which rejects requests of
+other keys; the gateway then looks the owner up again and retries. Other servers read the
+key from the header Leasehold-Key, and reject with status 421 and the header
+"Leasehold-Refused: not-owner" before they process the request.
 
-What it cannot forward it answers itself, with the header Leasehold-Error and a body
-of JSON that says what to do: 400 the key is missing; 413 the body is too long; 503
-nobody owns the key, or its owner has too much to do: try again; 502 and 504 the owner
-did not answer. Requests that may have been carried out are sent again only if they are
-idempotent.
+If it cannot forward a request, it responds with the header Leasehold-Error and a JSON
+body with advice: 400 the key is missing; 413 the body is too long; 503 the key has no
+owner, or its owner is overloaded: retry; 502 and 504 the owner did not respond. Requests
+that may have been processed are retried only if they are idempotent.
 
-If no manager can be reached, it goes on with the table that it has, and /readyz on
---health-listen says so. It waits for a manager when it starts. On Ctrl-C or SIGTERM it
-lets requests finish, for --drain at most.
+If no manager responds, it continues with the table that it has, and /readyz on
+--health-listen reports it. At the start it waits for a manager. On SIGINT (Ctrl-C) or
+SIGTERM it waits for requests in flight, for at most --drain.
 
-Callers and managers that are not on this computer are spoken to in plain text only with
---insecure, which is for networks that can be trusted.
+Plaintext connections to callers and managers on other computers require --insecure, which
+is only for trusted networks.
 
-Every flag can also be set by a variable, --max-body by LEASEHOLD_MAX_BODY, and by a
-YAML file that --config or LEASEHOLD_CONFIG names. Mind that --listen is a setting of
-managers, too.
+Every flag is also an environment variable (--max-body is LEASEHOLD_MAX_BODY) and a key of
+the YAML file in --config or LEASEHOLD_CONFIG. Note that managers have a setting --listen,
+too.
 
 ` + daemon.TracesHelp
 
@@ -61,7 +60,7 @@ func NewCommand() *cobra.Command {
 	g := &Settings{}
 	cmd := &cobra.Command{
 		Use:     "gateway",
-		Short:   "Run a gateway: HTTP to the owner of a request's key",
+		Short:   "Run a gateway: an HTTP proxy to the owner of a request's key",
 		Long:    gatewayHelp,
 		Example: gatewayExample,
 		Args:    cli.NoArguments,
@@ -71,47 +70,47 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
-// Settings is what flags, the environment and a file say about how to run
-// a gateway. Once validated, what can be derived is filled in.
+// Settings holds the flags, environment variables and file settings of a gateway. Validate fills
+// in derived values.
 type Settings struct {
 	daemon.Settings
 
 	managers  []string
 	namespace string
 	keys      []string
-	listen    string // where callers connect
-	health    string // where health is served; empty for nowhere
+	listen    string // for callers
+	health    string // for health and metrics; empty if disabled
 
 	transport leasehttp.TransportConfig
 	proxy     leasehttp.ProxyConfig
 	drain     time.Duration
 	ends      gatewayEnds
 
-	maxBody, replay string // as they were written
+	maxBody, replay string // as configured
 }
 
-// Bounds on what a gateway may be configured to.
+// Limits of a gateway's settings.
 const (
 	maxGatewayOutstanding = 1 << 20
 	maxGatewayAttempts    = 1000
 	maxGatewayReplay      = 16 << 20
 )
 
-// AddFlags is in the order in which the help lists them.
+// AddFlags adds the flags in the order of the help.
 func (g *Settings) AddFlags(cmd *cobra.Command) {
 	f := g.Begin(cmd)
-	f.StringSliceVar(&g.managers, "managers", []string{cli.DefaultManager}, "`addresses` of managers, with commas between")
-	f.StringVarP(&g.namespace, "namespace", "n", "", "the `name` of the namespace whose servers are behind the gateway")
-	f.StringSliceVar(&g.keys, "key", nil, "where the key of a request is: header:NAME, path:NUMBER, query:NAME or cookie:NAME;\nseveral are tried in order")
-	f.StringVar(&g.listen, "listen", "127.0.0.1:8080", "the `address` where callers connect")
-	f.StringVar(&g.health, "health-listen", "127.0.0.1:8081", "the `address` for health checks, /healthz and /readyz, and for /metrics; \"\" for none")
-	f.IntVar(&g.transport.MaxOutstanding, "max-outstanding", leasehttp.DefaultMaxOutstanding, "how many requests may be under way to one server; more are refused with 503")
-	f.StringVar(&g.maxBody, "max-body", "0", "how long the body of a request may be, in `bytes`, KiB or MiB; 0 for no bound")
-	f.StringVar(&g.replay, "replay", "64KiB", "how much of a request's body is kept, in `bytes`, KiB or MiB, so that it can be sent to\nanother server if the first one refuses it")
-	f.IntVar(&g.transport.Attempts, "attempts", 40, "how often a request is sent at most, or its key looked up while nobody owns it; 40\ntake about 23 s")
-	f.DurationVar(&g.proxy.Stall, "stall", 5*time.Minute, "how long a caller may keep its request waiting, while it sends its body or takes its\nanswer; 0 for no bound")
-	f.DurationVar(&g.drain, "drain", 25*time.Second, "how long requests may go on when the gateway is stopped")
-	f.BoolVar(&g.proxy.TrustForwarded, "trust-forwarded", false, "believe callers where their requests are from: X-Forwarded-For is added to, not\nreplaced. All callers must be proxies that can be trusted")
+	f.StringSliceVar(&g.managers, "managers", []string{cli.DefaultManager}, "comma-separated `addresses` of managers")
+	f.StringVarP(&g.namespace, "namespace", "n", "", "`name` of the namespace of the servers")
+	f.StringSliceVar(&g.keys, "key", nil, "source of a request's key: header:NAME, path:NUMBER, query:NAME or cookie:NAME;\nseveral are tried in order")
+	f.StringVar(&g.listen, "listen", "127.0.0.1:8080", "listen `address` for callers")
+	f.StringVar(&g.health, "health-listen", "127.0.0.1:8081", "listen `address` for health checks (/healthz, /readyz) and /metrics; \"\" for none")
+	f.IntVar(&g.transport.MaxOutstanding, "max-outstanding", leasehttp.DefaultMaxOutstanding, "maximum number of requests in flight to one server; others are rejected with 503")
+	f.StringVar(&g.maxBody, "max-body", "0", "maximum size of a request body in `bytes`, KiB or MiB; 0 for no limit")
+	f.StringVar(&g.replay, "replay", "64KiB", "size of a request body that is buffered for retries with another server, in `bytes`,\nKiB or MiB")
+	f.IntVar(&g.transport.Attempts, "attempts", 40, "maximum number of attempts of a request, including lookups of a key without an owner;\n40 take about 23 s")
+	f.DurationVar(&g.proxy.Stall, "stall", 5*time.Minute, "timeout of a caller that neither sends its body nor reads its response; 0 for none")
+	f.DurationVar(&g.drain, "drain", 25*time.Second, "maximum time to wait for requests in flight at shutdown")
+	f.BoolVar(&g.proxy.TrustForwarded, "trust-forwarded", false, "trust X-Forwarded-For of callers, and append to it instead of replacing it. All callers\nmust be trusted proxies")
 	g.Security.AddFlags(f, g.Origin)
 	g.Security.AddToken(f)
 	g.ends.addFlags(f)
@@ -120,8 +119,7 @@ func (g *Settings) AddFlags(cmd *cobra.Command) {
 		[]string{"header:", "path:", "query:", "cookie:"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
-// Validate says what is wrong with the settings, in terms of settings, and fills
-// in what can be derived.
+// Validate checks the settings and fills in derived values. Errors name the setting.
 func (g *Settings) Validate() error {
 	return g.Settings.Validate(
 		g.validateManagers, g.validateAddresses, g.validateKey, g.validateBounds, g.validateSizes, g.Security.Validate, g.validateEnds)
@@ -132,7 +130,7 @@ func (g *Settings) validateManagers() error {
 		return err
 	}
 	if g.namespace == "" {
-		return errors.New("say with --namespace whose servers are behind the gateway")
+		return errors.New("--namespace, the namespace of the servers, is missing")
 	}
 	return leasehold.Namespace(g.namespace).Validate()
 }
@@ -146,7 +144,7 @@ func (g *Settings) validateAddresses() error {
 			return fmt.Errorf("%s: %w", g.Origin("health-listen"), err)
 		}
 		if _, port, err := net.SplitHostPort(g.listen); err == nil && g.health == g.listen && port != "0" {
-			return fmt.Errorf("%s %s: that is where callers connect; give it a port of its own", g.Origin("health-listen"), g.health)
+			return fmt.Errorf("%s %s is the address of --listen, too: choose another port", g.Origin("health-listen"), g.health)
 		}
 	}
 	if err := g.Security.Expose("managers", g.Security.Tls(), g.managers...); err != nil {
@@ -160,7 +158,7 @@ func (g *Settings) validateAddresses() error {
 
 func (g *Settings) validateKey() error {
 	if len(g.keys) == 0 {
-		return errors.New("say with --key where the key of a request is: header:NAME, path:NUMBER, query:NAME or cookie:NAME")
+		return errors.New("--key, the source of a request's key, is missing: want header:NAME, path:NUMBER, query:NAME or cookie:NAME")
 	}
 	var err error
 	if g.transport.Key, err = leasehttp.ParseSource(strings.Join(g.keys, ",")); err != nil {
@@ -183,9 +181,9 @@ func (g *Settings) validateBounds() error {
 	}
 	switch {
 	case g.proxy.Stall < 0:
-		return fmt.Errorf("%s %v: want a time, or 0 for no bound", g.Origin("stall"), g.proxy.Stall)
+		return fmt.Errorf("%s %v: want a duration, or 0 for no limit", g.Origin("stall"), g.proxy.Stall)
 	case g.drain < 0:
-		return fmt.Errorf("%s %v: want a time, or 0 to stop at once", g.Origin("drain"), g.drain)
+		return fmt.Errorf("%s %v: want a duration, or 0 to stop at once", g.Origin("drain"), g.drain)
 	}
 	return nil
 }
@@ -199,9 +197,9 @@ func (g *Settings) validateSizes() (err error) {
 	case err != nil:
 		return fmt.Errorf("%s: %w", g.Origin("replay"), err)
 	case replay > maxGatewayReplay:
-		return fmt.Errorf("%s %s: want at most %dMiB, which may be kept for each request", g.Origin("replay"), g.replay, maxGatewayReplay>>20)
+		return fmt.Errorf("%s %s: want at most %dMiB, which is buffered per request", g.Origin("replay"), g.replay, maxGatewayReplay>>20)
 	case replay == 0:
-		replay = -1 // to the library 0 is the default
+		replay = -1 // 0 means the default in the library
 	}
 	g.transport.Replay = int(replay)
 	return nil

@@ -30,14 +30,14 @@ func TestDashboardSettings(t *testing.T) {
 		args []string
 		want string
 	}{
-		"others can read it":     {[]string{"--admin-token-file=" + file(good, 0o644)}, "others can read or change it: its mode is 0644, want 0600 or 0640; chmod 600 "},
-		"it is too short":        {[]string{"--admin-token-file=" + file("secret", 0o600)}, "too short to be safe"},
+		"others can read it":     {[]string{"--admin-token-file=" + file(good, 0o644)}, "mode 0644 lets other users read or change the file, want 0600 or 0640: run chmod 600 "},
+		"it is too short":        {[]string{"--admin-token-file=" + file("secret", 0o600)}, "too short to be secure"},
 		"it is empty":            {[]string{"--admin-token-file=" + file("", 0o600)}, "want one line"},
 		"it is not there":        {[]string{"--admin-token-file=/nosuch"}, "--admin-token-file: open /nosuch: no such file"},
-		"there is no dashboard":  {[]string{"--http=", "--admin-token-file=" + file(good, 0o600)}, `--admin-token-file is for the dashboard, and --http is ""`},
-		"a host with a port":     {[]string{"--dashboard-hosts=m1:7401"}, `--dashboard-hosts: "m1:7401": want the name of a host, without port`},
-		"a host that is a URL":   {[]string{"--dashboard-hosts=http://m1"}, "want the name of a host"},
-		"a host that is nothing": {[]string{"--dashboard-hosts=a,,b"}, "want the name of a host"},
+		"there is no dashboard":  {[]string{"--http=", "--admin-token-file=" + file(good, 0o600)}, `--admin-token-file requires the dashboard, which --http "" disables`},
+		"a host with a port":     {[]string{"--dashboard-hosts=m1:7401"}, `--dashboard-hosts: "m1:7401": want a host name without a port`},
+		"a host that is a URL":   {[]string{"--dashboard-hosts=http://m1"}, "want a host name"},
+		"a host that is nothing": {[]string{"--dashboard-hosts=a,,b"}, "want a host name"},
 	} {
 		if _, err := managerFrom(t, test.args...); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s:\n got %v\nwant %s", name, err, test.want)

@@ -15,11 +15,10 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
-// validateGroup checks what managers that keep the tables themselves say about
-// each other, and fills in how their stores meet.
+// validateGroup validates the settings of embedded stores, and fills in how the stores connect.
 func (m *ManagerSettings) validateGroup() error {
 	if m.DataDir == "" {
-		return fmt.Errorf("%s: the tables need a directory", m.Origin("data-dir"))
+		return fmt.Errorf("%s: the data directory is missing", m.Origin("data-dir"))
 	}
 	if err := m.validateQuota(); err != nil {
 		return err
@@ -32,31 +31,31 @@ func (m *ManagerSettings) validateGroup() error {
 	}
 	switch {
 	case len(m.members) > 0 && m.Join != "":
-		return fmt.Errorf("%s founds a group and %s joins one: leave out one of the two", m.Origin("members"), m.Origin("join"))
+		return fmt.Errorf("%s bootstraps a group and %s joins one: remove one of them", m.Origin("members"), m.Origin("join"))
 	case len(m.members) > 0:
-		return m.found()
+		return m.validateMembers()
 	case m.Join != "" && m.PeerListen == "":
-		return fmt.Errorf("%s: say with --peer-listen where the other managers' stores reach this one's, such as --peer-listen :7402", m.Origin("join"))
+		return fmt.Errorf("%s requires --peer-listen, the address for the stores of the other managers, such as --peer-listen :7402", m.Origin("join"))
 	case m.PeerListen != "":
-		return m.beReachable()
+		return m.derivePeerURL()
 	}
 	return nil
 }
 
-func (m *ManagerSettings) found() error {
+func (m *ManagerSettings) validateMembers() error {
 	where := m.Origin("members")
 	if len(m.members) > maxMembers {
-		return fmt.Errorf("%s: %d members, want at most %d; others can stand in front of an etcd cluster", where, len(m.members), maxMembers)
+		return fmt.Errorf("%s: %d members, want at most %d; for more managers use an etcd cluster (--etcd)", where, len(m.members), maxMembers)
 	}
 	m.Members = nil
-	urls := make(map[string]string) // whose it is, by URL and by name
+	urls := make(map[string]string) // the member, by URL and by name
 	for _, text := range m.members {
 		member, err := parseMember(strings.TrimSpace(text), m.peerScheme())
 		if err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 		if urls["name "+member.Name] != "" || urls[member.PeerURL] != "" {
-			return fmt.Errorf("%s: %s: this name or URL is there twice", where, text)
+			return fmt.Errorf("%s: %s: duplicate name or URL", where, text)
 		}
 		urls["name "+member.Name], urls[member.PeerURL] = member.Name, member.Name
 		m.Members = append(m.Members, member)
@@ -65,7 +64,7 @@ func (m *ManagerSettings) found() error {
 		}
 	}
 	if m.PeerURL == "" {
-		return fmt.Errorf("%s: %q, the name of this manager, is not among them: say with --name which one it is", where, m.Name)
+		return fmt.Errorf("%s does not contain this manager, %q: set its name with --name", where, m.Name)
 	}
 	if m.PeerListen == "" {
 		m.PeerListen = listenFor(m.PeerURL)
@@ -73,15 +72,14 @@ func (m *ManagerSettings) found() error {
 	return nil
 }
 
-// beReachable derives how others reach this manager's store: at the host where
-// they reach the manager, on the port where the store listens.
-func (m *ManagerSettings) beReachable() error {
+// derivePeerURL combines the host of the advertised address with the port of the store.
+func (m *ManagerSettings) derivePeerURL() error {
 	_, port, err := net.SplitHostPort(m.PeerListen)
 	if err != nil {
 		return err
 	}
 	if port == "0" {
-		return fmt.Errorf("%s %s: the others need to know the port", m.Origin("peer-listen"), m.PeerListen)
+		return fmt.Errorf("%s %s: want a fixed port, which the other managers connect to", m.Origin("peer-listen"), m.PeerListen)
 	}
 	at := m.Advertise
 	if at == "" {
@@ -102,7 +100,7 @@ func (m *ManagerSettings) peerScheme() string {
 	return "http"
 }
 
-// parseMember reads name=url. The scheme may be left out; it must not be another.
+// parseMember parses name=url. The scheme may be omitted, and must otherwise match.
 func parseMember(text, scheme string) (groupMember, error) {
 	name, at, found := strings.Cut(text, "=")
 	if !found {
@@ -111,7 +109,7 @@ func parseMember(text, scheme string) (groupMember, error) {
 	if err := checkMemberName(name); err != nil {
 		return groupMember{}, err
 	}
-	if err := cli.WithoutLogin(at, "leave it out, as managers do not ask each other for one"); err != nil {
+	if err := cli.WithoutLogin(at, "remove it, since managers do not use passwords between each other"); err != nil {
 		return groupMember{}, err
 	}
 	if !strings.Contains(at, "://") {
@@ -123,32 +121,32 @@ func parseMember(text, scheme string) (groupMember, error) {
 	}
 	switch {
 	case u.Scheme == "http" && scheme == "https":
-		return groupMember{}, fmt.Errorf("%q is plain text, and there are certificates: write https, or leave the scheme out", text)
+		return groupMember{}, fmt.Errorf("%q is plaintext, and this manager uses TLS: write https, or omit the scheme", text)
 	case u.Scheme == "https" && scheme == "http":
-		return groupMember{}, fmt.Errorf("%q needs certificates: say with --tls-dir where they are", text)
+		return groupMember{}, fmt.Errorf("%q requires certificates: name them with --tls-dir", text)
 	}
 	if address.Wildcard(u.Host) || u.Port() == "0" {
-		return groupMember{}, fmt.Errorf("%q: the others cannot connect to that: name the host and its port", text)
+		return groupMember{}, fmt.Errorf("%q: want a host and port that the other managers can connect to", text)
 	}
 	return groupMember{Name: name, PeerURL: u.Scheme + "://" + u.Host}, nil
 }
 
 func checkMemberName(name string) error {
 	if err := leasehold.OwnerID(name).Validate(); err != nil {
-		return fmt.Errorf("the name of a manager: %w", err)
+		return fmt.Errorf("manager name: %w", err)
 	}
 	if strings.ContainsAny(name, "=, ") {
-		return fmt.Errorf("%q: the name of a manager has no space, comma or equals sign", name)
+		return fmt.Errorf("%q: a manager name must not contain a space, comma or equals sign", name)
 	}
 	return nil
 }
 
-// listenFor is where to listen for what is sent to a URL: on its address, or
-// on all if it has a name, which may be that of something in front of us.
+// listenFor returns the listen address for a URL: its IP address, or all addresses for a host
+// name, which may belong to a proxy.
 func listenFor(peerURL string) string {
 	u, err := url.Parse(peerURL)
 	if err != nil {
-		panic(err) // parseMember has made it
+		panic(err) // parseMember built it
 	}
 	if net.ParseIP(u.Hostname()) == nil && u.Hostname() != "localhost" {
 		return ":" + u.Port()
@@ -156,13 +154,12 @@ func listenFor(peerURL string) string {
 	return u.Host
 }
 
-// listenPeerURL is where the store listens for those of the other managers, as
-// a URL with the scheme at which they reach it.
+// listenPeerURL returns the listen address of the store as a URL with the scheme of PeerURL.
 func (m *ManagerSettings) listenPeerURL() string {
 	scheme, _, _ := strings.Cut(m.PeerURL, "://")
 	host, port, err := net.SplitHostPort(m.PeerListen)
 	if err != nil {
-		panic(err) // validate has seen it
+		panic(err) // Validate has checked it
 	}
 	if host == "" {
 		host = "0.0.0.0"
@@ -176,7 +173,7 @@ func (m *ManagerSettings) listenPeerURL() string {
 func (m *ManagerSettings) validatePeers() error {
 	where, p := m.Origin("peers"), &m.Peers
 	if n := len(p.members); n < manager.MinPeers || n > manager.MaxPeers {
-		return fmt.Errorf("%s: want the addresses of %d to %d managers with commas between, this one included, such as --peers m1:7400,m2:7400,m3:7400; there are %d",
+		return fmt.Errorf("%s has %[4]d addresses, want %[2]d to %[3]d: all managers of the group, this one included, such as --peers m1:7400,m2:7400,m3:7400",
 			where, manager.MinPeers, manager.MaxPeers, n)
 	}
 	p.Members = nil
@@ -187,12 +184,12 @@ func (m *ManagerSettings) validatePeers() error {
 		}
 		same := func(other manager.Peer) bool { return other.Manager == peer.Manager || other.Addr == peer.Addr }
 		if slices.ContainsFunc(p.Members, same) {
-			return fmt.Errorf("%s: %s: this address is there twice", where, text)
+			return fmt.Errorf("%s: %s: duplicate address", where, text)
 		}
 		p.Members = append(p.Members, peer)
 	}
 	if !slices.ContainsFunc(p.Members, func(peer manager.Peer) bool { return peer.Manager == m.Advertise }) {
-		return fmt.Errorf("%s: %q, which is where the others reach this manager, is not among them: say with --advertise which one it is", where, m.Advertise)
+		return fmt.Errorf("%s does not contain %q, the address of this manager: set it with --advertise", where, m.Advertise)
 	}
 	return m.validatePeerTimes()
 }
@@ -219,7 +216,7 @@ func (m *ManagerSettings) validatePeerTimes() error {
 	return nil
 }
 
-// parsePeer reads address, or address=address.
+// parsePeer parses address, or address=address.
 func parsePeer(text string) (manager.Peer, error) {
 	at, lease, found := strings.Cut(text, "=")
 	if !found {
@@ -233,8 +230,7 @@ func parsePeer(text string) (manager.Peer, error) {
 	return manager.Peer{Manager: at, Addr: lease}, nil
 }
 
-// peers is how this manager takes part in a group that keeps nothing on disk; nil if
-// its group does.
+// peers returns the configuration of a group without disks; nil for other stores.
 func (m *ManagerSettings) peers() *manager.Peers {
 	if m.Store != inMemory {
 		return nil
@@ -244,8 +240,7 @@ func (m *ManagerSettings) peers() *manager.Peers {
 	return &p
 }
 
-// maxKeys is how many keys there may be at a time: one that is used, and one that is no
-// longer or will be soon.
+// maxKeys is the maximum number of keys: the current one, and the previous or next one.
 const maxKeys = 2
 
 func readKeys(path string) ([]secret.Text, error) {
@@ -260,14 +255,14 @@ func readKeys(path string) ([]secret.Text, error) {
 		}
 	}
 	if len(keys) == 0 || len(keys) > maxKeys {
-		return nil, fmt.Errorf("it has %d lines, want one with the key, or %d while the key is replaced", len(keys), maxKeys)
+		return nil, fmt.Errorf("the file has %d lines, want one line with the key, or %d while the key is replaced", len(keys), maxKeys)
 	}
 	return keys, nil
 }
 
-// peerListen is where to listen for what the others say about leadership: where they
-// send it, or on every address of this computer if that is a name, which may be that
-// of something in front of us.
+// peerListen returns the listen address for the leader election: --peer-listen, or else the
+// address of this manager in --peers. For a host name, which may belong to a proxy, it is every
+// address of this computer.
 func (m *ManagerSettings) peerListen() string {
 	if m.PeerListen != "" {
 		return m.PeerListen

@@ -139,7 +139,7 @@ func TestAdminTokenIsForPlainText(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := managerFrom(t, "--tls-dir=pki", "--access=access.yaml", "--admin-token-file="+file)
-	if err == nil || !strings.Contains(err.Error(), "over TLS, people log in with a token of the --access file") {
+	if err == nil || !strings.Contains(err.Error(), "with TLS, log in with a token of the --access file") {
 		t.Errorf("%v", err)
 	}
 }

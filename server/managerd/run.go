@@ -17,25 +17,24 @@ import (
 	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
-// handOverPatience is how long a manager that stops waits for the store to
-// learn that it no longer leads. With longer than a leader's time there is
-// nothing to be gained: the others take over without a word from it.
-func (m *ManagerSettings) handOverPatience() time.Duration { return m.TTL + time.Second }
+// handOverTimeout bounds the graceful handover of leadership during shutdown. After a leader's
+// TTL the other managers take over anyway.
+func (m *ManagerSettings) handOverTimeout() time.Duration { return m.TTL + time.Second }
 
 // Run runs a manager until ctx ends.
 func (cfg *ManagerSettings) Run(ctx context.Context, out console.Screen, log *slog.Logger) error {
-	// What is wrong with an address is found out before any data is touched.
+	// Listen first: an address error must not leave data behind.
 	listener, err := daemon.ListenOn("listen", cfg.Listen)
 	if err != nil {
 		return err
 	}
-	defer listener.Close() //nolint:errcheck // the manager has closed it
+	defer listener.Close() //nolint:errcheck // the manager closes it, too
 	health, err := daemon.ListenOn("http", cfg.HTTP)
 	if err != nil {
 		return err
 	}
 	if health != nil {
-		defer health.Close() //nolint:errcheck // the manager has closed it
+		defer health.Close() //nolint:errcheck // the manager closes it, too
 	}
 	protected, err := cfg.protect(log)
 	if err != nil {
@@ -66,10 +65,10 @@ func (cfg *ManagerSettings) Run(ctx context.Context, out console.Screen, log *sl
 		return errors.Join(err, kept.close())
 	}
 	stop := func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), cfg.handOverPatience())
+		ctx, cancel := context.WithTimeout(context.Background(), cfg.handOverTimeout())
 		defer cancel()
 		if err := m.Close(ctx); err != nil {
-			log.Warn("the others have to wait until the time of this leader is over", "why", err)
+			log.Warn("leadership was not handed over: the other managers wait until its TTL expires", "why", err)
 		}
 		return kept.close()
 	}
@@ -79,7 +78,7 @@ func (cfg *ManagerSettings) Run(ctx context.Context, out console.Screen, log *sl
 	}
 	stopManager := stop
 	stop = func() error {
-		page.Close() // it asks the manager
+		page.Close() // before the manager that it calls
 		return stopManager()
 	}
 	probes.Ask(pages(m.HealthHandler(), page))
@@ -98,9 +97,8 @@ func (cfg *ManagerSettings) Run(ctx context.Context, out console.Screen, log *sl
 	return errors.Join(err, stop())
 }
 
-// greeting is what a manager tells people once it listens: where, on what
-// data, and what to try next. The addresses are the real ones, whatever the
-// settings asked for; health is empty if HTTP is not served.
+// greeting is printed once the manager listens: its addresses, its store, and commands to try. The
+// addresses are the actual ones; health is empty without HTTP.
 func (m *ManagerSettings) greeting(listening, health string) string {
 	at, base := cmp.Or(m.Advertise, listening), m.peerScheme()+"://"+health
 	facts := console.Facts([]console.Entry{
@@ -113,7 +111,7 @@ func (m *ManagerSettings) greeting(listening, health string) string {
 	command := func(rest string) string {
 		switch {
 		case m.Security.Tls():
-			rest += " --tls-dir DIR" // of an operator, which is not ours
+			rest += " --tls-dir DIR" // the operator's directory, not this manager's
 		case at == cli.DefaultManager:
 			return "  leasehold " + rest
 		case !address.Loopback(at):
@@ -133,18 +131,18 @@ func (m *ManagerSettings) greeting(listening, health string) string {
 func (m *ManagerSettings) where() string {
 	switch {
 	case m.Store == inMemory:
-		return "in memory only, with " + console.Counted(len(m.Peers.Members)-1, "other manager")
+		return "in memory only, shared with " + console.Counted(len(m.Peers.Members)-1, "other manager")
 	case m.Store == inEtcd:
 		return fmt.Sprintf("in etcd at %s, under %s", strings.Join(m.Etcd.Endpoints, ", "), m.Etcd.Prefix)
 	case len(m.Members) > 1:
-		return fmt.Sprintf("in %s, and with %s", m.DataDir, console.Counted(len(m.Members)-1, "other manager"))
+		return fmt.Sprintf("in %s, replicated to %s", m.DataDir, console.Counted(len(m.Members)-1, "other manager"))
 	case m.Join != "":
-		return fmt.Sprintf("in %s, and with the group of %s", m.DataDir, m.Join)
+		return fmt.Sprintf("in %s, replicated in the group of %s", m.DataDir, m.Join)
 	}
 	return "in " + m.DataDir
 }
 
-// Usage says how much is left of what the process and its store have only so much of.
+// Usage reports the use of limited resources: store space and open files.
 func (k *KeptStore) Usage() []manager.Usage {
 	var all []manager.Usage
 	if k.Space != nil {
@@ -157,8 +155,8 @@ func (k *KeptStore) Usage() []manager.Usage {
 	return all
 }
 
-// httpAddr is where others reach a listener, as far as it knows: one on all addresses
-// has a port and no host. "" if there is none.
+// httpAddr returns the address of a listener for other computers: for a wildcard address only
+// the port is known. It is "" without a listener.
 func httpAddr(l net.Listener) string {
 	if l == nil {
 		return ""

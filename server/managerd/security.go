@@ -28,29 +28,28 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// validateSecurity wants certificates and a policy together: certificates say who
-// somebody is, and the policy what they may do.
+// validateSecurity requires certificates and an access policy together: certificates
+// authenticate, and the policy authorizes.
 func (m *ManagerSettings) validateSecurity() error {
 	if err := m.Security.Validate(); err != nil {
 		return err
 	}
 	switch {
 	case m.Security.Tls() && m.Access == "":
-		return errors.New("with TLS, --access must name the file that says who may do what: 'leasehold pki init' makes one, access.yaml")
+		return errors.New("TLS requires --access, the file with the access policy; 'leasehold pki init' creates one, access.yaml")
 	case !m.Security.Tls() && m.Access != "":
-		return fmt.Errorf("%s says who may do what, and in plain text nobody can show who they are: say with --tls-dir where the certificates are", m.Origin("access"))
+		return fmt.Errorf("%s requires TLS, which authenticates clients: name the certificates with --tls-dir", m.Origin("access"))
 	}
 	return nil
 }
 
-// protection is what a manager knows of itself and others: a keeper and a policy, or
-// neither.
+// protection holds the certificates and the access policy of a manager, or neither.
 type protection struct {
-	server, client credentials.TransportCredentials // of its connections
+	server, client credentials.TransportCredentials
 
 	keeper  *secure.Keeper
 	policy  *access.Policy
-	done    chan struct{} // closed when it is closed
+	done    chan struct{} // closed by close
 	running sync.WaitGroup
 }
 
@@ -71,7 +70,7 @@ func (m *ManagerSettings) protect(log *slog.Logger) (*protection, error) {
 	return p, nil
 }
 
-// close ends the reading of the files. It comes after all that goes by them.
+// close stops the reloading of the files. Close their users first.
 func (p *protection) close() {
 	close(p.done)
 	p.running.Wait()
@@ -87,7 +86,7 @@ func (p *protection) dial(addr string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(), grpc.WithTransportCredentials(p.client))...)
 }
 
-// stores is how the embedded stores of a group speak to each other.
+// stores returns the TLS configuration between the embedded stores of a group.
 func (p *protection) stores(files secure.Config) etcd.PeerTLS {
 	if p.keeper == nil {
 		return etcd.PeerTLS{}
@@ -97,7 +96,7 @@ func (p *protection) stores(files secure.Config) etcd.PeerTLS {
 	return etcd.PeerTLS{CertFile: files.Cert, KeyFile: files.Key, CAFile: files.Roots, Server: server, Allow: p.isManager}
 }
 
-// isManager reports why whoever has connected to the store is no manager.
+// isManager returns an error unless the peer of the store is a manager.
 func (p *protection) isManager(state *tls.ConnectionState) error {
 	who, err := p.policy.AuthenticateTLS(state)
 	if err != nil {
@@ -106,15 +105,15 @@ func (p *protection) isManager(state *tls.ConnectionState) error {
 	return p.policy.Allow(who, storagev1.CouncilService_Share_FullMethodName, "", "")
 }
 
-// watchRoots says what etcd does not do by itself, until p is closed: the connections that
-// a store makes to others go by the authorities of when it was started.
+// watchRoots warns if the CA file changes, until p is closed: etcd loads the CAs of outgoing
+// connections only at the start.
 func (p *protection) watchRoots(file string, log *slog.Logger) {
 	if p.keeper == nil {
 		return
 	}
 	began, err := os.ReadFile(file)
 	if err != nil {
-		return // the keeper has read it a moment ago, and says what became of it
+		return // the keeper has just read it, and reports errors
 	}
 	p.running.Go(func() {
 		for {
@@ -124,15 +123,15 @@ func (p *protection) watchRoots(file string, log *slog.Logger) {
 			case <-p.keeper.Changed():
 			}
 			if now, err := os.ReadFile(file); err == nil && !bytes.Equal(now, began) {
-				log.Warn("whom we trust has changed: connections of the store to other managers go by the old file until this manager is restarted. Restart the managers one after another", "file", file)
+				log.Warn("trusted CAs have changed: the store uses the old file for connections to other managers until this manager restarts; restart the managers one after another", "file", file)
 				began = now
 			}
 		}
 	})
 }
 
-// pages is how health, metrics and the dashboard are served: over TLS if there is a
-// keeper, in plain text if the config is nil. Who has no certificate may log in.
+// pages returns the TLS configuration for health, metrics and the dashboard; nil for plaintext.
+// Clients without a certificate may log in.
 func (p *protection) pages() *tls.Config {
 	if p.keeper == nil {
 		return nil
@@ -140,8 +139,8 @@ func (p *protection) pages() *tls.Config {
 	return p.keeper.ServerTLS(secure.IfGiven)
 }
 
-// metrics lets those see the metrics who may see the status of some namespace, if there
-// is a policy: Prometheus has a certificate, or a token.
+// metrics restricts the metrics, under a policy, to clients that may see the status of some
+// namespace. Prometheus authenticates by a certificate or a token.
 func (p *protection) metrics(all http.Handler, log *slog.Logger) http.Handler {
 	if p.policy == nil {
 		return all
@@ -149,10 +148,10 @@ func (p *protection) metrics(all http.Handler, log *slog.Logger) http.Handler {
 	return httpauth.New(p.policy, log.With("audit", true)).Guard(leaseholdv1.AdminService_GetStatus_FullMethodName, all)
 }
 
-// dashboardSettings is how the dashboard is served, on the address for HTTP.
+// dashboardSettings configures the dashboard, which is served on the address of --http.
 type dashboardSettings struct {
-	Token secret.Text // of administrators; empty: there are none
-	Hosts []string    // under which names it may be asked for
+	Token secret.Text // of administrators; empty: read-only
+	Hosts []string    // accepted host names
 
 	tokenFile string
 }
@@ -161,21 +160,21 @@ func (m *ManagerSettings) validateDashboard() error {
 	d := &m.Dashboard
 	for _, host := range d.Hosts {
 		if host == "" || strings.ContainsAny(host, ":/ ") {
-			return fmt.Errorf("%s: %q: want the name of a host, without port", m.Origin("dashboard-hosts"), host)
+			return fmt.Errorf("%s: %q: want a host name without a port", m.Origin("dashboard-hosts"), host)
 		}
 	}
 	if d.tokenFile == "" {
 		return nil
 	}
 	if m.Security.Tls() {
-		return fmt.Errorf("%s is for a dashboard in plain text: over TLS, people log in with a token of the --access file; 'leasehold token' makes one", m.Origin("admin-token-file"))
+		return fmt.Errorf("%s is for a plaintext dashboard: with TLS, log in with a token of the --access file, which 'leasehold token' creates", m.Origin("admin-token-file"))
 	}
 	if m.HTTP == "" {
-		return fmt.Errorf("%s is for the dashboard, and --http is \"\": there is none", m.Origin("admin-token-file"))
+		return fmt.Errorf("%s requires the dashboard, which --http \"\" disables", m.Origin("admin-token-file"))
 	}
 	var err error
 	if d.Token, err = cli.ReadSecret(d.tokenFile); err == nil && d.Token.Len() < dashboard.MinToken {
-		err = errors.New("the token is too short to be safe: make one with openssl rand -hex 32")
+		err = errors.New("the token is too short to be secure: create one with openssl rand -hex 32")
 	}
 	if err != nil {
 		return cli.Fail(fmt.Errorf("%s: %w", m.Origin("admin-token-file"), err))
@@ -183,8 +182,8 @@ func (m *ManagerSettings) validateDashboard() error {
 	return nil
 }
 
-// newDashboard returns the dashboard of a manager, for a listener that may be
-// nil: then nobody sees it. It must be closed unless there is an error.
+// newDashboard returns the dashboard of a manager. The listener is nil without HTTP. The caller
+// closes the dashboard.
 func (m *ManagerSettings) newDashboard(of *manager.Manager, at net.Listener, by *protection, log *slog.Logger) (*dashboard.Dashboard, error) {
 	hosts := append([]string{}, m.Dashboard.Hosts...)
 	for _, addr := range []string{m.HTTP, of.Addr()} {
@@ -193,17 +192,17 @@ func (m *ManagerSettings) newDashboard(of *manager.Manager, at net.Listener, by 
 		}
 	}
 	if by.keeper != nil {
-		hosts = append(hosts, by.keeper.Describe().Hosts...) // nobody else can serve under these
+		hosts = append(hosts, by.keeper.Describe().Hosts...) // the certificate proves these names
 	}
 	if m.Dashboard.Token.Len() > 0 && at != nil && !onLoopback(at.Addr()) {
-		log.Warn("administrators log in to the dashboard over HTTP, which others on the network can read: use TLS (--tls-dir)", "http", at.Addr())
+		log.Warn("dashboard logins use plaintext HTTP, which others on the network can read: use TLS (--tls-dir)", "http", at.Addr())
 	}
 	return dashboard.New(dashboard.Config{
 		Admin: of.Admin(), Access: by.policy, Token: m.Dashboard.Token, Hosts: hosts, Logger: log.With("audit", true),
 	})
 }
 
-// pages is what a manager serves by HTTP: health, and for all else the dashboard.
+// pages returns the handler of health and, for all other paths, of the dashboard.
 func pages(health, dashboard http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/healthz", "/readyz", "/restartz"} {

@@ -19,16 +19,15 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// A KeptStore is where a manager keeps its tables, and what is known about it.
+// A KeptStore is the store of a manager.
 type KeptStore struct {
-	store   store.Store   // nil if nothing is kept
-	name    string        // in a few words
-	members store.Members // nil if the managers do not keep it themselves
-	// space is how much of its room is in use, and how much there is; nil if that is not
-	// known.
+	store   store.Store   // nil for memory only
+	name    string        // for status output
+	members store.Members // nil for an external store
+	// Space returns the used and the available bytes; nil if unknown.
 	Space func() (used, most int64)
-	done  <-chan struct{} // closed if it ends by itself; nil if it does not
-	err   func() error    // then says why
+	done  <-chan struct{} // closed if the store fails; nil for an external store
+	err   func() error    // returns the cause
 }
 
 func openStore(ctx context.Context, cfg *ManagerSettings, by *protection, log *slog.Logger) (*KeptStore, error) {
@@ -62,10 +61,9 @@ func openCluster(ctx context.Context, cfg *ManagerSettings, log *slog.Logger) (*
 	return &KeptStore{store: s, name: "etcd at " + strings.Join(cfg.Etcd.Endpoints, ", ")}, nil
 }
 
-// tls reads the files by which an etcd cluster is secured; nil if there are
-// none. Our certificate is read again for each connection, so that a renewed one
-// is taken; the authorities are those of the start. Other people's servers may be
-// older than TLS 1.3.
+// tls returns the TLS configuration for an etcd cluster; nil without certificates. The client
+// certificate is reloaded for each connection, the CAs only at the start. TLS 1.2 is accepted,
+// since external clusters may be old.
 func (e *etcdSettings) tls() (*tls.Config, error) {
 	if e.CA == "" && e.Cert == "" {
 		return nil, nil
@@ -78,7 +76,7 @@ func (e *etcdSettings) tls() (*tls.Config, error) {
 		}
 		out.RootCAs = x509.NewCertPool()
 		if !out.RootCAs.AppendCertsFromPEM(text) {
-			return nil, leasehold.Errorf("read certificates", leasehold.ErrInvalid, e.CA, "there is none in PEM in it")
+			return nil, leasehold.Errorf("read certificates", leasehold.ErrInvalid, e.CA, "the file has no PEM certificate")
 		}
 	}
 	if e.Cert != "" {
@@ -98,9 +96,8 @@ func (e *etcdSettings) pair(*tls.CertificateRequestInfo) (*tls.Certificate, erro
 	return &pair, nil
 }
 
-// electionOf is after how long members begin to elect another, at the earliest, for leaders with a
-// TTL; at the latest it is twice that. A leader that cannot write for its TTL has to step down: an
-// election of the store should not take all of it, if that can be helped.
+// electionOf returns the minimum election timeout of the store; the maximum is twice that. A leader
+// that cannot write for its TTL steps down, so an election of the store should be shorter.
 func electionOf(ttl time.Duration) time.Duration {
 	return max(etcd.MinElection, min(etcd.DefaultElection, ttl/2))
 }
@@ -140,10 +137,8 @@ func embedStore(ctx context.Context, cfg *ManagerSettings, by *protection, log *
 	return &KeptStore{store: e, name: name, members: groupOf{e}, Space: e.Space, done: e.Done(), err: e.Err}, nil
 }
 
-// enterGroup talks to a manager of the group that is joined: to become a member
-// of it or, if the data directory says that this manager is one of some group
-// already, to make sure that it is this one. Whatever comes of that, this
-// manager founds no group.
+// enterGroup joins the group of a running manager. If the data directory already belongs to a
+// member, it only checks that the group is the same. It never bootstraps a group.
 func enterGroup(ctx context.Context, cfg *ManagerSettings, by *protection, embed *etcd.EmbedConfig, log *slog.Logger) error {
 	embed.MustJoin = true
 	fresh, err := etcd.Fresh(cfg.DataDir)
@@ -154,7 +149,7 @@ func enterGroup(ctx context.Context, cfg *ManagerSettings, by *protection, embed
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is under way
+	defer conn.Close() //nolint:errcheck // no call is in flight
 	group := leaseholdv1.NewAdminServiceClient(conn)
 	if fresh {
 		return joinGroup(ctx, cfg, embed, group)
@@ -162,16 +157,15 @@ func enterGroup(ctx context.Context, cfg *ManagerSettings, by *protection, embed
 	return checkGroup(ctx, cfg, group, log)
 }
 
-// checkGroup refuses a data directory of another group than the one to join: on
-// it this manager would serve that other group, perhaps all alone. If nobody can
-// be asked it goes on, because a group that was shut down must be able to start
-// again.
+// checkGroup rejects a data directory that belongs to another group: this manager would serve that
+// group. If the manager to join does not respond, the start continues, since a group that was shut
+// down must be able to restart.
 func checkGroup(ctx context.Context, cfg *ManagerSettings, group cli.Service, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	answer, err := group.ListMembers(ctx, &leaseholdv1.ListMembersRequest{Version: wire.Version})
 	if err != nil {
-		log.Info("the manager to join does not answer: going on with the group that the data directory knows", "join", cfg.Join, "why", wire.ToError(err))
+		log.Info("the manager to join does not respond: continuing with the group in the data directory", "join", cfg.Join, "why", wire.ToError(err))
 		return nil
 	}
 	for _, m := range answer.GetMembers() {
@@ -180,7 +174,7 @@ func checkGroup(ctx context.Context, cfg *ManagerSettings, group cli.Service, lo
 		}
 	}
 	return leasehold.Errorf("join", leasehold.ErrInvalid, cfg.DataDir,
-		"the data directory is that of a member of some group, and the group of %s has no member %q: to join that group use an empty directory, and to go on with the other leave out --join",
+		"the data directory belongs to another group, and the group of %s has no member %q\nUse an empty directory to join that group, or remove --join to continue in the other one.",
 		cfg.Join, cfg.Name)
 }
 
@@ -201,12 +195,11 @@ func joinGroup(ctx context.Context, cfg *ManagerSettings, embed *etcd.EmbedConfi
 		}
 	}
 	embed.Members[cfg.Name] = cfg.PeerURL
-	delete(embed.Members, "") // ourselves, not started yet
+	delete(embed.Members, "") // this manager, which has not started yet
 	return nil
 }
 
-// groupOf lets an embedded store's group grow and shrink on behalf of a
-// manager.
+// groupOf adapts an embedded store to store.Members.
 type groupOf struct{ *etcd.Embedded }
 
 func (g groupOf) AddMember(ctx context.Context, name, peerURL string) (store.Member, error) {

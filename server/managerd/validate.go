@@ -16,15 +16,14 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// Bounds on what a group may be configured to.
+// Limits of a group's configuration.
 const (
 	minTTL     = 100 * time.Millisecond
 	maxTTL     = time.Hour
-	maxMembers = 9 // each more makes every commit slower, and there is nothing left to gain
+	maxMembers = 9 // more members slow down commits without a benefit
 )
 
-// Validate says what is wrong with the settings, in terms of settings, and
-// fills in what can be derived.
+// Validate checks the settings and fills in derived values. Errors name the setting.
 func (m *ManagerSettings) Validate() error {
 	if err := cli.RefuseOnCommandLine(m.Flags, PasswordFlag, "etcd-password-file"); err != nil {
 		return err
@@ -44,8 +43,8 @@ func (m *ManagerSettings) validateTables() error {
 	return m.validateGroup()
 }
 
-// validateContacts looks at the addresses that the manager listens on, and that it calls. What managers
-// that keep nothing on disk say to each other by datagrams is authenticated by their key.
+// validateContacts checks all addresses that the manager listens on or dials. The datagrams of a
+// group without disks are authenticated by their key.
 func (m *ManagerSettings) validateContacts() error {
 	var stores, members, peers []string
 	if m.PeerURL != "" {
@@ -71,7 +70,7 @@ func (m *ManagerSettings) validateContacts() error {
 	}
 	for _, endpoint := range m.Etcd.Endpoints {
 		scheme, addr := cutScheme(endpoint)
-		certified := m.Etcd.CA != "" || m.Etcd.Cert != "" // counts where nothing else is said
+		certified := m.Etcd.CA != "" || m.Etcd.Cert != "" // decides if the URL has no scheme
 		if err := m.Security.Expose("etcd", scheme == "https" || scheme == "" && certified, addr); err != nil {
 			return err
 		}
@@ -79,7 +78,7 @@ func (m *ManagerSettings) validateContacts() error {
 	return nil
 }
 
-// cutScheme takes a URL of an address apart. The scheme may be left out.
+// cutScheme splits a URL into scheme and address. The scheme may be missing.
 func cutScheme(text string) (scheme, addr string) {
 	scheme, addr, found := strings.Cut(text, "://")
 	if !found {
@@ -103,9 +102,9 @@ func (m *ManagerSettings) validateAddresses() error {
 	}
 	switch {
 	case m.HTTP == m.Listen && port != "0":
-		return fmt.Errorf("%s %s: that is where it listens already; give it a port of its own", m.Origin("http"), m.HTTP)
+		return fmt.Errorf("%s %s is the address of --listen, too: choose another port", m.Origin("http"), m.HTTP)
 	case m.Advertise == "" && address.Wildcard(m.Listen):
-		return fmt.Errorf("%s %s means every address of this computer, and others cannot connect to that: say with --advertise how they reach it, such as --advertise %s",
+		return fmt.Errorf("%s %s is a wildcard address, and others cannot connect to it: set the address of this manager with --advertise, such as --advertise %s",
 			m.Origin("listen"), m.Listen, net.JoinHostPort(hostname(), port))
 	case m.Advertise == "" && port != "0":
 		m.Advertise = m.Listen
@@ -121,10 +120,10 @@ func (m *ManagerSettings) validateAdvertise() error {
 	case err != nil:
 		return err
 	case address.Wildcard(m.Advertise):
-		return fmt.Errorf("%s %s: others cannot connect to every address of this computer; name one, such as %s",
+		return fmt.Errorf("%s %s is a wildcard address, and others cannot connect to it: name one, such as %s",
 			m.Origin("advertise"), m.Advertise, net.JoinHostPort(hostname(), port))
 	case port == "0":
-		return fmt.Errorf("%s %s: others need to know the port", m.Origin("advertise"), m.Advertise)
+		return fmt.Errorf("%s %s: want a fixed port, which others connect to", m.Origin("advertise"), m.Advertise)
 	}
 	return nil
 }
@@ -147,7 +146,7 @@ func (m *ManagerSettings) validateTimes() error {
 	return nil
 }
 
-// maxConnections is more than a computer has ports, for whom there are several.
+// maxConnections exceeds the number of ports of a client computer, of which there are several.
 const maxConnections = 1 << 20
 
 func (m *ManagerSettings) validateLimits() error {
@@ -165,7 +164,7 @@ func (m *ManagerSettings) validateLimits() error {
 func (m *ManagerSettings) validateEtcd() error {
 	e := &m.Etcd
 	if len(e.Endpoints) == 0 {
-		return fmt.Errorf("%s is etcd: say with --etcd where that is", m.Origin("store"))
+		return fmt.Errorf("%s is etcd, which requires the endpoints in --etcd", m.Origin("store"))
 	}
 	for i, endpoint := range e.Endpoints {
 		e.Endpoints[i] = strings.TrimSpace(endpoint)
@@ -175,9 +174,9 @@ func (m *ManagerSettings) validateEtcd() error {
 	}
 	switch {
 	case (e.Cert == "") != (e.Key == ""):
-		return errors.New("--etcd-cert and --etcd-key go together: one is missing")
+		return errors.New("--etcd-cert and --etcd-key must be set together: one is missing")
 	case e.Password.Len() > 0 && e.passwordFile != "":
-		return fmt.Errorf("%s and %s both say the password: leave out one of the two", m.Origin(PasswordFlag), m.Origin("etcd-password-file"))
+		return fmt.Errorf("%s and %s both set the password: remove one of them", m.Origin(PasswordFlag), m.Origin("etcd-password-file"))
 	}
 	if e.passwordFile != "" {
 		password, err := cli.ReadSecret(e.passwordFile)
@@ -187,14 +186,14 @@ func (m *ManagerSettings) validateEtcd() error {
 		e.Password = password
 	}
 	if (e.Username == "") != (e.Password.Len() == 0) {
-		return errors.New("--etcd-user and its password go together: one is missing")
+		return errors.New("--etcd-user and its password must be set together: one is missing")
 	}
 	return nil
 }
 
-// checkEndpoint accepts host:port, and URLs of it.
+// checkEndpoint accepts host:port or a URL of it.
 func checkEndpoint(endpoint string) error {
-	if err := cli.WithoutLogin(endpoint, "say --etcd-user and --etcd-password-file"); err != nil {
+	if err := cli.WithoutLogin(endpoint, "use --etcd-user and --etcd-password-file"); err != nil {
 		return err
 	}
 	addr := endpoint
@@ -207,8 +206,7 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-// maxQuota bounds --quota. What is stored is copied as a whole to a member that
-// joins, and read as a whole by whoever restores it.
+// maxQuota bounds --quota. A joining member receives the whole store, and a restore reads all of it.
 const maxQuota = 64 << 30
 
 func (m *ManagerSettings) validateQuota() error {
@@ -223,18 +221,18 @@ func (m *ManagerSettings) validateQuota() error {
 	return nil
 }
 
-// Where tables can be.
+// The kinds of store.
 const (
 	onDisk   = "disk"
 	inEtcd   = "etcd"
 	inMemory = "flease"
 )
 
-// storeNames are the values of --store. It is not changed.
+// storeNames are the values of --store. It is read-only.
 var storeNames = []string{onDisk, inEtcd, inMemory}
 
-// validateStore finds out where the tables are, and refuses settings of what is not
-// used: whoever made them expects something of them.
+// validateStore selects the store, and rejects settings of other stores, which would have no
+// effect.
 func (m *ManagerSettings) validateStore() error {
 	if m.Store == "" {
 		m.Store = onDisk
@@ -250,15 +248,15 @@ func (m *ManagerSettings) validateStore() error {
 		flags                   []string
 	}{
 		{
-			onDisk, "is for tables that managers keep themselves", "",
+			onDisk, "is for managers with an embedded store", "",
 			[]string{"data-dir", "name", "members", "join", "quota"},
 		},
 		{
-			inEtcd, "says how to use an etcd cluster", ": say with --etcd where that is",
+			inEtcd, "is for an etcd cluster", ": name its endpoints with --etcd",
 			[]string{"etcd-prefix", "etcd-ca", "etcd-cert", "etcd-key", "etcd-user", PasswordFlag, "etcd-password-file", "etcd"},
 		},
 		{
-			inMemory, "is for managers that keep nothing on disk", ": say with --store flease that they do not",
+			inMemory, "is for managers without disks", ": use --store flease",
 			[]string{"peers", "peer-key-file", "epsilon", "longest-lease"},
 		},
 	} {
@@ -272,25 +270,25 @@ func (m *ManagerSettings) validateStore() error {
 		}
 	}
 	if m.Store == inEtcd && m.Flags.Changed("peer-listen") {
-		return fmt.Errorf("%s is for managers that speak to each other, and %s", m.Origin("peer-listen"), m.tables(""))
+		return fmt.Errorf("%s is for managers that connect to each other, and %s", m.Origin("peer-listen"), m.tables(""))
 	}
-	m.forget()
+	m.clearUnused()
 	return nil
 }
 
-// tables says where the tables are, and why; if nobody has said so, what to say instead.
+// tables describes where the tables are and which setting decides it; instead is the advice if none does.
 func (m *ManagerSettings) tables(instead string) string {
 	switch {
 	case m.Store == inEtcd && m.Flags.Changed("etcd"):
-		return "with " + m.Origin("etcd") + " they are in that cluster: leave out one of the two"
+		return "with " + m.Origin("etcd") + " the tables are in that cluster: remove one of them"
 	case m.Flags.Changed("store"):
-		return m.Origin("store") + " is " + m.Store + ": leave out one of the two"
+		return m.Origin("store") + " is " + m.Store + ": remove one of them"
 	}
-	return "these keep their tables on disk" + instead
+	return "this manager keeps its tables on disk" + instead
 }
 
-// forget empties what is not used, so that nobody reads it.
-func (m *ManagerSettings) forget() {
+// clearUnused empties the settings of other stores.
+func (m *ManagerSettings) clearUnused() {
 	if m.Store != onDisk {
 		m.DataDir, m.quota = "", ""
 	}

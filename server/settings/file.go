@@ -14,11 +14,11 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// maxFile bounds a configuration file. What is larger is something else.
+// maxFile bounds the size of a configuration file.
 const maxFile = 1 << 20
 
-// readFile returns the settings of a YAML file. It keeps each value as it is
-// written, and not as YAML understands it: a name such as 007 is not a number.
+// readFile returns the settings of a YAML file. It keeps the text of each value as written,
+// without YAML's types: a name such as 007 is not a number.
 func readFile(path string, known []string) (map[string]Value, error) {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf(op, leasehold.ErrInvalid, path, format, args...)
@@ -36,9 +36,9 @@ func readFile(path string, known []string) (map[string]Value, error) {
 		key, node := top[i], top[i+1]
 		switch before, twice := lines[key.Value]; {
 		case twice:
-			return nil, bad("line %d: %s is in line %d already", key.Line, key.Value, before)
+			return nil, bad("line %d: %s is already set in line %d", key.Line, key.Value, before)
 		case !slices.Contains(known, key.Value):
-			return nil, bad("line %d: there is no setting %q%s", key.Line, key.Value, closest(key.Value, known, strings.Clone))
+			return nil, bad("line %d: unknown setting %q%s", key.Line, key.Value, closest(key.Value, known, strings.Clone))
 		}
 		lines[key.Value] = key.Line
 		v, err := read(node)
@@ -56,31 +56,31 @@ func readBounded(path string) ([]byte, error) {
 	if err != nil {
 		var why *os.PathError
 		if errors.As(err, &why) {
-			return nil, why.Err // the path is said already
+			return nil, why.Err // the caller adds the path
 		}
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // read-only
 	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("it is larger than %d bytes, and no configuration is", maxFile)
+		err = fmt.Errorf("the file has more than %d bytes, which is too large for a configuration", maxFile)
 	}
 	return text, err
 }
 
-// parse returns the keys and values of a file's one mapping, by turns.
+// parse returns the alternating keys and values of the file's only mapping.
 func parse(text []byte) ([]*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document, more yaml.Node
 	err := decoder.Decode(&document)
 	if errors.Is(err, io.EOF) {
-		return nil, nil // nothing, or nothing but comments
+		return nil, nil // empty or only comments
 	}
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if !errors.Is(decoder.Decode(&more), io.EOF) {
-		return nil, errors.New("there is more than one document in it")
+		return nil, errors.New("the file has more than one YAML document")
 	}
 	top := document.Content[0]
 	switch {
@@ -92,11 +92,11 @@ func parse(text []byte) ([]*yaml.Node, error) {
 	return top.Content, nil
 }
 
-// read returns a value: a scalar, or a list of scalars.
+// read converts a YAML node to a value: a scalar, or a list of scalars.
 func read(node *yaml.Node) (Value, error) {
 	switch {
 	case node.Kind == yaml.ScalarNode && node.Tag == "!!null":
-		return Value{}, errors.New(`there is no value; write "" for an empty one`)
+		return Value{}, errors.New(`the value is missing; write "" for an empty one`)
 	case node.Kind == yaml.ScalarNode:
 		return Value{Text: node.Value}, nil
 	case node.Kind != yaml.SequenceNode:

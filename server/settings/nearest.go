@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// shortPart is how long a part of a name must be to stand for all of it.
+// shortPart is the minimum length of a substring that counts as a match.
 const shortPart = 3
 
-// Nearest returns the names that may have been meant by one that was mistyped, best
-// first, and n at most: those that contain it, and those that are no farther from it
-// than a third of its length. There may be none: a name that is far off helps nobody.
+// Nearest returns at most n names similar to a mistyped one, the best first: those that contain
+// it, and those whose edit distance is at most a third of its length.
 func Nearest(mistyped string, names []string, n int) []string {
 	distance := make(map[string]int)
 	for _, name := range names {
@@ -32,8 +31,7 @@ func Nearest(mistyped string, names []string, n int) []string {
 	return near[:min(n, len(near))]
 }
 
-// closest is a hint to the name that was meant, as the end of a sentence; empty if there
-// is none.
+// closest returns a hint to the most similar name, as the end of a sentence; "" without one.
 func closest(mistyped string, names []string, written func(string) string) string {
 	near := Nearest(mistyped, names, 1)
 	if len(near) == 0 {
@@ -42,11 +40,10 @@ func closest(mistyped string, names []string, written func(string) string) strin
 	return "; the closest is " + written(near[0])
 }
 
-// editDistance is how many bytes must be inserted, removed, replaced or swapped with
-// the next one to turn a into b. (It is the distance of Damerau and Levenshtein in which
-// nothing is changed twice.)
+// editDistance is the number of bytes to insert, remove, replace or swap with the next one to
+// turn a into b (the restricted Damerau-Levenshtein distance).
 func editDistance(a, b string) int {
-	// Row i is from a[:i] to every b[:j].
+	// Row i holds the distances from a[:i] to every b[:j].
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -68,10 +65,9 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// fromKubernetes reports whether a variable is one that Kubernetes sets in
-// every pod for each service, by the service's name. A service that is called
-// leasehold, or leasehold-manager, gives us LEASEHOLD_PORT and its like, which
-// nobody has mistyped.
+// fromKubernetes reports whether Kubernetes sets a variable. It sets several in every pod for each
+// service: a service named leasehold or leasehold-manager produces LEASEHOLD_PORT and similar
+// names, which are not mistyped settings.
 func fromKubernetes(variable, value string) bool {
 	service := regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 	port := regexp.MustCompile(`_PORT=(tcp|udp|sctp)://`)

@@ -1,15 +1,12 @@
 // Package settings fills the flags of a command from the environment and from
 // a configuration file.
 //
-// There is one rule, so that nobody has to look anything up: what is the flag
-// --data-dir is the variable LEASEHOLD_DATA_DIR and the key data-dir of the
-// file. A flag prevails over the environment, the environment over the file,
-// the file over the default.
+// One rule applies to all settings: the flag --data-dir is the variable LEASEHOLD_DATA_DIR and
+// the key data-dir of the file. A flag overrides the environment, the environment overrides the
+// file, the file overrides the default.
 //
-// Whatever nobody reads is an error: a setting that was mistyped and then
-// ignored is found out much later, and not where it was written. The names are
-// those of the whole program, not of one command, so that one file and one
-// environment serve all commands.
+// An unknown name is an error, since an ignored typo is hard to find later. The known names are
+// those of the whole program, so that all commands can share one file and one environment.
 package settings
 
 import (
@@ -29,28 +26,27 @@ import (
 const (
 	op = "settings"
 
-	// Prefix is what the names of our environment variables begin with.
+	// Prefix is the prefix of our environment variables.
 	Prefix = "LEASEHOLD_"
 
 	// FileFlag is the flag that names the configuration file.
 	FileFlag = "config"
 )
 
-// A Source is where settings come from besides the command line.
+// A Source holds the settings besides the command line.
 type Source struct {
-	// File is the configuration file that the command line names. If it is
-	// empty, LEASEHOLD_CONFIG names it; if that is not set, there is none.
+	// File is the configuration file from the command line. If it is empty,
+	// LEASEHOLD_CONFIG names the file; without either there is none.
 	File string
-	// Environ is the environment, as os.Environ returns it.
+	// Environ is the environment in the format of os.Environ.
 	Environ []string
-	// Known are the names of all settings of the program, as flags have them.
+	// Known lists all setting names of the program, spelled as flags.
 	Known []string
 }
 
-// Fill sets those of the flags that were not given on the command line and
-// that the source has. Other flags keep their defaults. A name that is not
-// known, or a value that its flag does not take, is an error that says where
-// it stands.
+// Fill sets the flags that the command line does not set and that the source contains. Other
+// flags keep their defaults. An unknown name or an invalid value is an error that states its
+// position.
 func Fill(flags *pflag.FlagSet, src Source) error {
 	values, err := src.load()
 	if err != nil {
@@ -66,7 +62,7 @@ func Fill(flags *pflag.FlagSet, src Source) error {
 	return wrong
 }
 
-// load returns the values of the file and of the environment, which prevails.
+// load merges the values of the file and of the environment, which overrides the file.
 func (src Source) load() (map[string]Value, error) {
 	variables, err := src.variables()
 	if err != nil {
@@ -84,7 +80,7 @@ func (src Source) load() (map[string]Value, error) {
 	return values, nil
 }
 
-// variables returns those variables of the environment that are ours.
+// variables returns the environment variables with our prefix.
 func (src Source) variables() (map[string]Value, error) {
 	known := append([]string{FileFlag}, src.Known...)
 	values := make(map[string]Value)
@@ -99,7 +95,7 @@ func (src Source) variables() (map[string]Value, error) {
 			values[name] = Value{Text: text, Subject: variable}
 		case !fromKubernetes(variable, text):
 			unknown = append(unknown, leasehold.Errorf(op, leasehold.ErrInvalid, variable,
-				"there is no such setting%s", closest(name, known, Variable)))
+				"unknown setting%s", closest(name, known, Variable)))
 		}
 	}
 	return values, errors.Join(unknown...)
@@ -110,16 +106,16 @@ func Variable(name string) string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// A Value is a setting as somebody wrote it, and where.
+// A Value is the text of a setting and its position.
 type Value struct {
 	Text    string
-	List    bool     // it was written as a list, and has items, not a text
-	Items   []string // which may have commas in them
+	List    bool     // written as a list: Items is set, Text is not
+	Items   []string // may contain commas
 	Subject string   // the variable or the file
-	Place   string   // where in the file
+	Place   string   // the position in the file
 }
 
-// origin is the annotation of a flag that says where its value is from.
+// origin is the flag annotation with the source of the value.
 const origin = "leasehold_setting_from"
 
 func (v Value) set(flags *pflag.FlagSet, f *pflag.Flag) error {
@@ -140,11 +136,11 @@ func (v Value) set(flags *pflag.FlagSet, f *pflag.Flag) error {
 		}
 		var invalid *pflag.InvalidValueError
 		if errors.As(err, &invalid) {
-			err = invalid.Unwrap() // the rest speaks of a flag that nobody used
+			err = invalid.Unwrap() // the outer error names a flag that the user did not pass
 		}
 		return bad("%q: %w", v.Text, err)
 	}
-	if v.List { // the flag is set, to nothing, as far as the library is concerned
+	if v.List { // flags.Set marked the flag as changed; now set its items
 		if err := slice.Replace(v.Items); err != nil {
 			return bad("%q: %w", v.Items, err)
 		}
@@ -156,9 +152,8 @@ func (v Value) set(flags *pflag.FlagSet, f *pflag.Flag) error {
 	return flags.SetAnnotation(f.Name, origin, []string{from})
 }
 
-// Origin says where the value of a flag is from, in the words of whoever set
-// it: "--listen", "LEASEHOLD_LISTEN", "leasehold.yaml, line 3: listen", or
-// "default".
+// Origin returns the source of a flag's value: "--listen", "LEASEHOLD_LISTEN",
+// "leasehold.yaml, line 3: listen", or "default".
 func Origin(f *pflag.Flag) string {
 	switch from := f.Annotations[origin]; {
 	case len(from) > 0:
@@ -169,13 +164,13 @@ func Origin(f *pflag.Flag) string {
 	return "default"
 }
 
-// Wanted says what a flag takes, if that can be told from its type.
+// Wanted describes the accepted values of a flag by its type; "" for other types.
 func Wanted(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "bool":
 		return "true or false"
 	case "duration":
-		return "a time such as 90s, 2m or 1h30m"
+		return "a duration such as 90s, 2m or 1h30m"
 	case "float64":
 		return "a number such as 1.2"
 	case "int":
@@ -186,9 +181,8 @@ func Wanted(f *pflag.Flag) string {
 	return ""
 }
 
-// Describe writes flags as a configuration file that sets the same: those that
-// somebody has set, each with where it is from, and the defaults of the others
-// as comments. Of secrets it says only that they are set.
+// Describe formats flags as a configuration file: flags that are set, each with its source, and
+// the defaults of the others as comments. The values of secrets are omitted.
 func Describe(flags *pflag.FlagSet, secrets ...string) (string, error) {
 	var (
 		out    strings.Builder
@@ -227,5 +221,5 @@ func describe(f *pflag.Flag) (string, error) {
 	return string(line), err
 }
 
-// text is a string, which is quoted if it looks like something else.
+// text returns a YAML string, which is quoted if it looks like another type.
 func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }

@@ -166,25 +166,25 @@ func TestMistakes(t *testing.T) {
 		file string
 		want string // FILE is the path
 	}{
-		{"a mistyped variable", []string{"LEASEHOLD_TIMOUT=5s"}, "", `settings "LEASEHOLD_TIMOUT": there is no such setting; the closest is LEASEHOLD_TIMEOUT`},
-		{"the wrong case", []string{"LEASEHOLD_Timeout=5s"}, "", `settings "LEASEHOLD_Timeout": there is no such setting; the closest is LEASEHOLD_TIMEOUT`},
-		{"two of them", []string{"LEASEHOLD_NAM=x", "LEASEHOLD_MUST=1"}, "", "settings \"LEASEHOLD_NAM\": there is no such setting; the closest is LEASEHOLD_NAME\nsettings \"LEASEHOLD_MUST\": there is no such setting; the closest is LEASEHOLD_MOST"},
-		{"not a service's port", []string{"LEASEHOLD_PORT=7400"}, "", `settings "LEASEHOLD_PORT": there is no such setting`},
-		{"a variable of the wrong kind", []string{"LEASEHOLD_TIMEOUT=5"}, "", `settings "LEASEHOLD_TIMEOUT": "5": want a time such as 90s, 2m or 1h30m`},
-		{"a mistyped key", nil, "name: x\n\ntimout: 5s\n", `settings "FILE": line 3: there is no setting "timout"; the closest is timeout`},
-		{"a key with an underscore", nil, "data_dir: x\n", `settings "FILE": line 1: there is no setting "data_dir"; the closest is data-dir`},
-		{"a file that names a file", nil, "config: x\n", `settings "FILE": line 1: there is no setting "config"`},
-		{"a key that is there twice", nil, "name: x\nname: y\n", `settings "FILE": line 2: name is in line 1 already`},
+		{"a mistyped variable", []string{"LEASEHOLD_TIMOUT=5s"}, "", `settings "LEASEHOLD_TIMOUT": unknown setting; the closest is LEASEHOLD_TIMEOUT`},
+		{"the wrong case", []string{"LEASEHOLD_Timeout=5s"}, "", `settings "LEASEHOLD_Timeout": unknown setting; the closest is LEASEHOLD_TIMEOUT`},
+		{"two of them", []string{"LEASEHOLD_NAM=x", "LEASEHOLD_MUST=1"}, "", "settings \"LEASEHOLD_NAM\": unknown setting; the closest is LEASEHOLD_NAME\nsettings \"LEASEHOLD_MUST\": unknown setting; the closest is LEASEHOLD_MOST"},
+		{"not a service's port", []string{"LEASEHOLD_PORT=7400"}, "", `settings "LEASEHOLD_PORT": unknown setting`},
+		{"a variable of the wrong kind", []string{"LEASEHOLD_TIMEOUT=5"}, "", `settings "LEASEHOLD_TIMEOUT": "5": want a duration such as 90s, 2m or 1h30m`},
+		{"a mistyped key", nil, "name: x\n\ntimout: 5s\n", `settings "FILE": line 3: unknown setting "timout"; the closest is timeout`},
+		{"a key with an underscore", nil, "data_dir: x\n", `settings "FILE": line 1: unknown setting "data_dir"; the closest is data-dir`},
+		{"a file that names a file", nil, "config: x\n", `settings "FILE": line 1: unknown setting "config"`},
+		{"a key that is there twice", nil, "name: x\nname: y\n", `settings "FILE": line 2: name is already set in line 1`},
 		{"a value of the wrong kind", nil, "name: x\nmost: many\n", `settings "FILE": line 2: most: "many": want a whole number`},
 		{"a truth of the wrong kind", nil, "json: perhaps\n", `settings "FILE": line 1: json: "perhaps": want true or false`},
 		{"a list where one is wanted", nil, "name: [x, y]\n", `settings "FILE": line 1: name: want one value, not a list`},
 		{"a list of lists", nil, "managers:\n- [x]\n", `settings "FILE": line 2: managers: line 2: want a list of plain values`},
 		{"sections", nil, "name:\n  first: x\n", `settings "FILE": line 2: name: want a value or a list of values`},
-		{"no value", nil, "name:\n", `settings "FILE": line 1: name: there is no value; write "" for an empty one`},
+		{"no value", nil, "name:\n", `settings "FILE": line 1: name: the value is missing; write "" for an empty one`},
 		{"no mapping", nil, "just words\n", `settings "FILE": line 1: want lines such as "namespace: presence"`},
 		{"no YAML", nil, "name: [x\n", `settings "FILE": line 1: did not find expected ',' or ']'`},
-		{"two documents", nil, "name: x\n---\nname: y\n", `settings "FILE": there is more than one document in it`},
-		{"a flood", nil, "# " + strings.Repeat("x", 1<<20), `settings "FILE": it is larger than 1048576 bytes, and no configuration is`},
+		{"two documents", nil, "name: x\n---\nname: y\n", `settings "FILE": the file has more than one YAML document`},
+		{"a flood", nil, "# " + strings.Repeat("x", 1<<20), `settings "FILE": the file has more than 1048576 bytes, which is too large for a configuration`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			src := settings.Source{Environ: test.env, Known: known()}

@@ -16,60 +16,59 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// A Snapshot is what "top" knows at one look, and a line of "top --json".
+// A Snapshot is the state that "top" displays, and a line of "top --json".
 type Snapshot struct {
-	At        time.Time      `json:"at"`              // when it was asked for
-	Stale     *staleDocument `json:"stale,omitempty"` // all below is from before, and why
+	At        time.Time      `json:"at"`              // of the request
+	Stale     *staleDocument `json:"stale,omitempty"` // set if the rest is stale
 	Status    admin.Status   `json:"status"`
-	Members   []admin.Member `json:"members,omitempty"` // if managers keep the store themselves
+	Members   []admin.Member `json:"members,omitempty"` // only with embedded stores
 	Namespace string         `json:"namespace"`
 	Policy    string         `json:"policy"`
 	Owners    []topOwner     `json:"owners"`
 	Vacant    float64        `json:"vacantShare"` // of the key space, 0 to 1
 	Moves     admin.Moves    `json:"moves"`
 	HotKeys   []admin.HotKey `json:"hotKeys"`
-	Events    []admin.Event  `json:"events"` // the last ones, newest last
+	Events    []admin.Event  `json:"events"` // newest last
 
-	absent bool // there is no such namespace
+	absent bool // the namespace does not exist
 	Paged  topPaged
 }
 
-// A staleDocument says that no manager answers.
+// A staleDocument reports that no manager responds.
 type staleDocument struct {
-	Since time.Time `json:"since"` // when one last did, or when it was begun
+	Since time.Time `json:"since"` // the last response, or the start
 	Why   string    `json:"why"`
 }
 
-// A topOwner is late if it has not been heard for two renewals: it may be about to be
-// taken for dead.
+// A topOwner is late if it has missed two renewals, and may soon expire.
 type topOwner struct {
 	admin.Owner
 	Late bool `json:"late"`
 }
 
 const (
-	topHotKeys = 10 // are asked for
+	topHotKeys = 10 // requested per poll
 	topEvents  = 100
-	// rarely is every how many looks things are asked for that change slowly.
-	rarely = 5
+	// slowPolls is the number of polls per request of data that changes slowly.
+	slowPolls = 5
 )
 
-// A topLook looks at one namespace, again and again. It is for one goroutine.
+// A topLook polls one namespace. It is for one goroutine.
 type topLook struct {
 	Wish
 	log   *Log
 	looks int
 
-	// What is not asked for at every look.
+	// Data that is not requested by every poll.
 	configs []admin.Namespace
 	members []admin.Member
 	hot     map[string][]admin.HotKey
 	paged   topPaged
-	pagedAt leasehold.LSN // the LSN at which it was asked for
+	pagedAt leasehold.LSN // the LSN at the request of paged
 }
 
-// look asks for everything. What only newer managers know is left out if this one is older. A manager
-// that knows no leader is as good as one that is away.
+// look polls everything. Data that an old manager does not support is omitted. A manager without
+// a leader counts as unavailable.
 func (l *topLook) look(ctx context.Context, from *admin.Client) (*Snapshot, error) {
 	status, err := statusOfLed(ctx, from)
 	if err != nil {
@@ -84,7 +83,7 @@ func (l *topLook) look(ctx context.Context, from *admin.Client) (*Snapshot, erro
 		Owners: []topOwner{}, HotKeys: []admin.HotKey{}, Moves: admin.Moves{Moves: []admin.Move{}},
 	}
 	s.Moves.Namespace = s.Namespace
-	if l.looks%rarely == 0 {
+	if l.looks%slowPolls == 0 {
 		l.slow(ctx, from)
 	}
 	l.looks++
@@ -96,7 +95,7 @@ func (l *topLook) look(ctx context.Context, from *admin.Client) (*Snapshot, erro
 	return s, nil
 }
 
-// statusOfLed returns the status from a manager that knows a leader.
+// statusOfLed returns the status of a manager that has a leader.
 func statusOfLed(ctx context.Context, from *admin.Client) (status admin.Status, err error) {
 	err = from.Do(ctx, func(ctx context.Context, to cli.Service) error {
 		answer, err := to.GetStatus(ctx, &leaseholdv1.GetStatusRequest{Version: wire.Version})
@@ -116,8 +115,8 @@ func (l *topLook) choose(there []admin.NamespaceStatus) string {
 	return l.Namespace
 }
 
-// slow asks for what changes slowly. What is not answered is left as it was: not all
-// managers keep a store of their own.
+// slow requests data that changes slowly. It keeps the old data without a response: not all
+// managers have an embedded store.
 func (l *topLook) slow(ctx context.Context, from *admin.Client) {
 	if all, err := from.Namespaces(ctx); err == nil {
 		l.configs = all
@@ -144,7 +143,7 @@ func (l *topLook) within(ctx context.Context, from *admin.Client, s *Snapshot) e
 		held += o.Share
 		s.Owners = append(s.Owners, topOwner{o, o.Late(config)})
 	}
-	if n.Vacant > 0 { // shares are rounded, and do not add up to quite 1
+	if n.Vacant > 0 { // shares are rounded, so their sum is not exactly 1
 		s.Vacant = max(0, 1-held)
 	}
 	if moves, err := from.Moves(ctx, s.Namespace); err == nil {
@@ -158,14 +157,14 @@ func (l *topLook) within(ctx context.Context, from *admin.Client, s *Snapshot) e
 
 func (l *topLook) hotKeys(ctx context.Context, from *admin.Client, namespace string) []admin.HotKey {
 	known, have := l.hot[namespace]
-	if have && l.looks%rarely != 1 {
+	if have && l.looks%slowPolls != 1 {
 		return known
 	}
 	known, err := from.HotKeys(ctx, namespace, topHotKeys)
 	if err != nil {
 		return []admin.HotKey{}
 	}
-	l.hot = map[string][]admin.HotKey{namespace: known} // of the others nobody asks
+	l.hot = map[string][]admin.HotKey{namespace: known} // only the current namespace is polled
 	return known
 }
 
@@ -176,16 +175,16 @@ func (s *Snapshot) status() *admin.NamespaceStatus {
 	return nil
 }
 
-// topHistory is how many changes of a key are shown.
+// topHistory is the maximum number of changes in the history of a key.
 const topHistory = 100
 
-// turnTo asks for what only the page needs that is looked at. Tables and histories, which
-// may be large, it asks for again only when something has changed, and not at every look.
+// turnTo requests the data of the current page. Tables and histories, which may be large, are
+// requested again only after a change, and not in every poll.
 func (l *topLook) turnTo(ctx context.Context, from *admin.Client, s *Snapshot) {
 	known := l.paged
 	wish := Wish{s.Namespace, l.Page, l.Key}
 	lsn := s.status().LSN
-	fresh := known.Of == wish && known.Problem == "" && (l.pagedAt == lsn || l.looks%rarely != 1)
+	fresh := known.Of == wish && known.Problem == "" && (l.pagedAt == lsn || l.looks%slowPolls != 1)
 	p := topPaged{Of: wish}
 	var err error
 	switch {
@@ -223,19 +222,19 @@ func findKey(ctx context.Context, from *admin.Client, namespace, text string) (*
 	return &topFound{Key: key, Held: found.Range, History: history}, err
 }
 
-// A Log is the last events of all namespaces: as they are watched, and from the
-// journal what was before. Its methods may be called from many goroutines at once.
+// A Log holds the newest events of all namespaces, from the watch and from the journal. Its methods
+// are safe for concurrent use.
 type Log struct {
 	mu     sync.Mutex
 	Events []admin.Event   // by time, newest last
-	filled map[string]bool // the journal of these namespaces was read
+	filled map[string]bool // namespaces whose journal was read
 }
 
-// MostLogged bounds how many events are kept.
+// MostLogged bounds the number of events.
 const MostLogged = 1000
 
-// Add takes up events, unless they are known: the journal and the watch tell of the
-// same changes, and every watch begins with who leads.
+// Add adds events and drops duplicates: the journal and the watch contain the same changes, and
+// every watch starts with the current leader.
 func (l *Log) Add(events ...admin.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,9 +256,9 @@ func (l *Log) insert(e admin.Event) {
 		return
 	case e.Leader != nil:
 		if before := nextLeader(slices.Backward(l.Events[:at])); before >= 0 && *l.Events[before].Leader == *e.Leader {
-			return // nothing has changed since
+			return // the leader has not changed
 		}
-		// Who leads since earlier than was known began then.
+		// The same leader at an earlier time replaces the later entry.
 		if after := nextLeader(slices.All(l.Events[at:])); after >= 0 && *l.Events[at+after].Leader == *e.Leader {
 			l.Events = slices.Delete(l.Events, at+after, at+after+1)
 		}
@@ -276,14 +275,14 @@ func nextLeader(events iter.Seq2[int, admin.Event]) int {
 	return -1
 }
 
-// sameChange reports whether two events are one change, told twice.
+// sameChange reports whether two events describe the same change.
 func sameChange(e, other admin.Event) bool {
 	return e.Change != nil && other.Change != nil && e.Namespace == other.Namespace && e.Change.LSN == other.Change.LSN
 }
 
 func (l *Log) take(e admin.Event) {
 	if e.Missed > 0 {
-		l.gap(console.Counted(int(e.Missed), "event") + " missed: they came faster than they were read")
+		l.gap(console.Counted(int(e.Missed), "event") + " missed: the reader was too slow")
 	}
 	if e.Type == admin.EventGap {
 		l.gap(e.Text)
@@ -292,7 +291,7 @@ func (l *Log) take(e admin.Event) {
 	l.Add(e)
 }
 
-// gap notes that events were missed. The journal has those that matter most.
+// gap records that events were missed. The next fill reads them from the journal.
 func (l *Log) gap(why string) {
 	l.Add(admin.Event{Type: admin.EventGap, Text: why, At: time.Now()})
 	l.mu.Lock()
@@ -300,7 +299,7 @@ func (l *Log) gap(why string) {
 	l.filled = nil
 }
 
-// fill reads the journal of a namespace, if that is to be done.
+// fill reads the journal of a namespace unless that is done already.
 func (l *Log) fill(ctx context.Context, from *admin.Client, namespace string) {
 	l.mu.Lock()
 	filled := l.filled[namespace]
@@ -310,7 +309,7 @@ func (l *Log) fill(ctx context.Context, from *admin.Client, namespace string) {
 	}
 	changes, _, err := from.Changes(ctx, namespace, 0, topEvents)
 	if err != nil {
-		return // it is too old to know, or the next look will tell
+		return // the manager is too old, or the next poll retries
 	}
 	var past []admin.Event
 	for _, c := range slices.Backward(changes) {
@@ -325,7 +324,7 @@ func (l *Log) fill(ctx context.Context, from *admin.Client, namespace string) {
 	l.filled[namespace] = true
 }
 
-// Leaders takes up who has led.
+// Leaders adds past leaders.
 func (l *Log) Leaders(list []admin.Leadership) {
 	var past []admin.Event
 	for _, s := range slices.Backward(list) {

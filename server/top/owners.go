@@ -12,18 +12,17 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// Widths of the bar of an owner. A narrower one says nothing.
+// Widths of the bar of an owner; a narrower bar is not drawn.
 const (
 	minBar = 8
 	maxBar = 40
 )
 
-// A topColumn is a column of the owners. Its width is the same at every look, so that
-// nothing jumps.
+// A topColumn is a column of the owners. Its width is fixed, so that the layout is stable.
 type topColumn struct {
 	console.Column
 	width int
-	from  int // the width of a terminal from which on there is room for it
+	from  int // the minimum width of the terminal
 	cell  func(*topOwner) string
 }
 
@@ -51,10 +50,10 @@ const (
 	mostName  = 32
 )
 
-// topOwners is the table of the owners, of which there is room for so many.
+// topOwners formats the table of owners in at most room rows.
 func topOwners(s *Snapshot, v topView, rows []*topOwner, room int) []string {
 	if len(s.Owners) == 0 {
-		return []string{"Nobody has joined yet: all keys are vacant."}
+		return []string{"No owner has joined yet: all keys are vacant."}
 	}
 	from := max(0, min(v.scroll, len(rows)-room))
 	seen := rows[from:min(len(rows), from+max(0, room))]
@@ -122,8 +121,7 @@ func (o *topOwner) stateColoured() string {
 	return cli.OwnerState(o.Owner)
 }
 
-// A fairness is what the owners would have if it were spread by weight: loads, or
-// shares of the keys if there are no loads.
+// A fairness is the fair part per weight: of the loads, or of the key shares without loads.
 type fairness struct {
 	byLoad    bool
 	perWeight float64
@@ -158,8 +156,8 @@ func (f fairness) of(o *topOwner) float64 {
 	return have / part
 }
 
-// barText is a bar that is half full at the fair part, which has a mark, and ends in
-// an arrow if it should be longer.
+// barText draws a bar that is half full at the fair part, which is marked, and ends in an arrow
+// above twice the fair part.
 func barText(times float64, room int) string {
 	const much = 1.5
 	full := int(min(times/2, 1)*float64(room) + 0.5)

@@ -15,46 +15,46 @@ import (
 	"github.com/leasehold-dev/leasehold/server/doctor"
 )
 
-// A topPage is what the screen shows below the facts.
+// A topPage is a page of the screen.
 type topPage int
 
 const (
-	pageOwners topPage = iota // and a few of all else
+	pageOwners topPage = iota // with a few of the other lists
 	PageRanges
 	PageLookups
 	PageEvents
 	PageKey
 )
 
-// topPages are the keys to press for them. That of a key asks which.
+// topPages are the keyboard keys of the pages. That of PageKey prompts for a key.
 var topPages = [...]string{pageOwners: "1", PageRanges: "2", PageLookups: "3", PageEvents: "4", PageKey: "f"}
 
-// A Wish is what somebody wants to see.
+// A Wish selects the data to display.
 type Wish struct {
 	Namespace string // "": the first
 	Page      topPage
-	Key       string // of pageKey, as it was typed
+	Key       string // of PageKey, as typed
 }
 
-// topPaged is what only one page needs, and is asked for only while it is looked at.
+// topPaged is the data of one page, requested only while the page is open.
 type topPaged struct {
 	Of      Wish
 	Ranges  []admin.Range
-	lookups admin.Lookups // of the manager that is asked, the one that lags most first
+	lookups admin.Lookups // of the polled manager, the largest lag first
 	Log     []admin.Event
 	Found   *topFound
-	Problem string // why it is not known
+	Problem string // set if the request failed
 }
 
-// A topFound is what is known of a key.
+// A topFound is the owner and the history of a key.
 type topFound struct {
 	Key     cli.KeyArgument
 	Held    admin.Range
 	History admin.History
 }
 
-// A topTable is a page: rows that can be filtered and scrolled through. Rows are made when
-// they are seen, because there may be tens of thousands.
+// A topTable is a page with rows that can be filtered and scrolled. Rows are formatted when they
+// become visible, because there may be tens of thousands.
 type topTable struct {
 	title   string
 	columns []console.Column
@@ -78,7 +78,7 @@ func (s *Snapshot) table(v topView) topTable {
 	return topTable{}
 }
 
-// matching returns which of n rows have the text of the filter in them.
+// matching returns the indices of the rows that contain the filter.
 func matching(v topView, n int, text func(i int) string) []int {
 	lower := strings.ToLower(v.filter)
 	var out []int
@@ -97,10 +97,7 @@ func (p *topPaged) rangesTable(v topView) topTable {
 		columns: []console.Column{console.Left("RANGE"), console.Number("SHARE"), console.Left("OWNER"), console.Number("GENERATION"), console.Left("STATE LAST LOST")},
 		row: func(i int) []string {
 			r := &p.Ranges[seen[i]]
-			owner := console.OrDash(r.Owner)
-			if r.Owner == "" {
-				owner = console.Bad("nobody")
-			}
+			owner := cli.OrNone(r.Owner)
 			return []string{r.Keys().String(), console.Percent(r.Share), owner, cli.Decimal(uint64(r.Generation)), cli.LostText(*r)}
 		},
 	}
@@ -142,7 +139,7 @@ func (p *topPaged) keyTable() topTable {
 	}
 	entries := p.Found.History.Entries
 	return topTable{
-		title: console.Heading("who held it") + ", newest first", rows: len(entries),
+		title: console.Heading("history of the key") + ", newest first", rows: len(entries),
 		columns: []console.Column{console.Left("TIME"), console.Left("CHANGE"), console.Left("OWNER"), console.Number("GENERATION"), console.Left("RANGE")},
 		row: func(i int) []string {
 			e := &entries[i]
@@ -162,7 +159,7 @@ func topPageLines(s *Snapshot, v topView, room int) []string {
 	p := &s.Paged
 	switch {
 	case p.Of.Page != v.page || p.Of.Namespace != s.Namespace || v.page == PageKey && p.Of.Key != v.sought:
-		return []string{"Asking ..."}
+		return []string{"Loading ..."}
 	case p.Problem != "":
 		return wrapped(console.Bad(console.Shown(p.Problem)), v.width, max(1, room))
 	}
@@ -188,7 +185,7 @@ func topPageLines(s *Snapshot, v topView, room int) []string {
 }
 
 func (f *topFound) lines() []string {
-	owner := console.Bad("nobody")
+	owner := cli.OrNone("")
 	if f.Held.Owner != "" {
 		owner = console.Good(console.Shown(f.Held.Owner)) + " at " + console.OrDash(f.Held.Addr) + fmt.Sprintf(", generation %d", f.Held.Generation)
 	}
@@ -206,10 +203,10 @@ func keyTyped(text string) (cli.KeyArgument, error) {
 	if !hex {
 		return cli.KeyArgument{Name: text, Key: leasehold.KeyOf(text)}, nil
 	}
-	const most = 16
-	key, err := leasehold.ParseKey(strings.Repeat("0", max(0, most-len(digits))) + digits)
+	const maxDigits = 16
+	key, err := leasehold.ParseKey(strings.Repeat("0", max(0, maxDigits-len(digits))) + digits)
 	if err != nil {
-		return cli.KeyArgument{}, fmt.Errorf("%q: want 1 to %d hexadecimal digits after 0x", text, most)
+		return cli.KeyArgument{}, fmt.Errorf("%q: want 1 to %d hexadecimal digits after 0x", text, maxDigits)
 	}
 	return cli.KeyArgument{Key: key}, nil
 }

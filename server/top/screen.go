@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// topScreen draws what was seen for a terminal of a size: a line for each row of it,
-// none wider than it is. It costs what can be seen, and a sort of the owners.
+// topScreen draws a snapshot for a terminal: one line per row, none wider than the terminal. The
+// cost is that of the visible rows, and of sorting the owners.
 func topScreen(s *Snapshot, v topView) string {
 	lines := topTitle(s, v)
 	if v.help {
@@ -23,7 +23,7 @@ func topScreen(s *Snapshot, v topView) string {
 	}
 	trouble := topTrouble(s, v)
 	body := topBody(s, v, len(lines)+len(trouble))
-	if len(trouble) > 0 { // what is below may not be so any more
+	if len(trouble) > 0 { // the rest may be stale
 		for i, line := range body {
 			body[i] = lipgloss.NewStyle().Faint(true).Render(ansi.Strip(line))
 		}
@@ -31,7 +31,7 @@ func topScreen(s *Snapshot, v topView) string {
 	return fit(append(append(lines, trouble...), body...), v, topKeys(v))
 }
 
-// fit cuts what does not fit, and adds the last line, if somebody may press keys.
+// fit truncates lines to the terminal, and adds the last line in interactive mode.
 func fit(lines []string, v topView, last string) string {
 	if v.height > 0 {
 		lines = lines[:min(len(lines), max(0, v.height-1))]
@@ -54,9 +54,9 @@ func topKeys(v topView) string {
 	case v.filtering:
 		return "/" + console.Shown(v.filter) + "▏  Enter keeps it, Esc clears it"
 	case v.filter != "":
-		return "q leave  ? help  1-4 pages  f find a key  Esc shows all again"
+		return "q quit  ? help  1-4 pages  f find a key  Esc clears the filter"
 	}
-	return "q leave  ? help  1-4 pages  f find a key  n/p namespace  / filter  s sort"
+	return "q quit  ? help  1-4 pages  f find a key  n/p namespace  / filter  s sort"
 }
 
 func topTitle(s *Snapshot, v topView) []string {
@@ -73,10 +73,10 @@ func topTitle(s *Snapshot, v topView) []string {
 
 func clockText(t time.Time) string { return t.Local().Format("15:04:05") }
 
-// topTrouble says that what is shown is old, since when, and why.
+// topTrouble describes since when and why the display is stale.
 func topTrouble(s *Snapshot, v topView) []string {
 	var since time.Time
-	why := "Waiting for an answer."
+	why := "Waiting for a response."
 	switch {
 	case s.Stale != nil:
 		since, why = s.Stale.Since, s.Stale.Why
@@ -89,15 +89,15 @@ func topTrouble(s *Snapshot, v topView) []string {
 	if v.now.After(now) {
 		now = v.now
 	}
-	lines := []string{console.Bad(fmt.Sprintf("NO ANSWER since %s, for %s.", clockText(since), console.Brief(now.Sub(since).Round(time.Second)))) + seenThen(s)}
+	lines := []string{console.Bad(fmt.Sprintf("NO RESPONSE since %s, for %s.", clockText(since), console.Brief(now.Sub(since).Round(time.Second)))) + staleNote(s)}
 	return append(lines, wrapped(why, v.width, 3)...)
 }
 
-func seenThen(s *Snapshot) string {
+func staleNote(s *Snapshot) string {
 	if s.Status.Leader == "" {
 		return ""
 	}
-	return " The last picture:"
+	return " Last known state:"
 }
 
 func wrapped(text string, width, most int) []string {
@@ -108,10 +108,10 @@ func wrapped(text string, width, most int) []string {
 	return lines[:min(most, len(lines))]
 }
 
-// topBody is all below the title. So many lines are above it.
+// topBody formats all lines below the title; above is the number of lines before it.
 func topBody(s *Snapshot, v topView, above int) []string {
 	if s.Stale != nil && s.Status.Leader == "" {
-		return nil // nothing was ever seen
+		return nil // there is no data yet
 	}
 	lines := append(topFacts(s, v), "")
 	if n := s.status(); n == nil || !n.Ready {
@@ -146,10 +146,10 @@ func topFacts(s *Snapshot, v topView) []string {
 	d := &s.Status
 	leader := console.Bad("none")
 	if d.Leader != "" {
-		leader = fmt.Sprintf("%s, in term %d", console.Good(console.Shown(d.Leader)), d.Term)
+		leader = fmt.Sprintf("%s, term %d", console.Good(console.Shown(d.Leader)), d.Term)
 	}
 	if d.Leader != "" && d.LedFor > 0 {
-		leader += ", for " + cli.Seconds(d.LedFor)
+		leader += ", leader for " + cli.Seconds(d.LedFor)
 	}
 	entries, notes := []console.Entry{{"leader", leader}}, []string(nil)
 	if n := s.status(); n != nil && n.Ready {
@@ -176,7 +176,7 @@ func topFacts(s *Snapshot, v topView) []string {
 	return append(lines, wrapped(strings.Join(notes, "\n"), v.width, most)...)
 }
 
-// tiny reports whether there is room for little: then only what is wrong is said.
+// tiny reports whether the terminal has room only for the most important lines.
 func (v topView) tiny() bool { return v.height > 0 && v.height < small }
 
 func (s *Snapshot) vacantText() string {
@@ -196,21 +196,21 @@ func silentMembers(members []admin.Member) string {
 	if len(silent) == 0 {
 		return ""
 	}
-	return "; " + console.Bad(strings.Join(silent, ", ")+" not in touch")
+	return "; " + console.Bad(strings.Join(silent, ", ")+" not responding")
 }
 
-// A topRoom is how many rows of each list there is room for.
+// A topRoom is the number of rows for each list.
 type topRoom struct{ owners, moves, hot, events int }
 
-// Lists have a blank line and a title above them, owners a title and the names of the
-// columns.
+// aboveList counts the blank line and the title above a list; for owners, the title and the column
+// names.
 const aboveList = 2
 
-// Lines from which on there is room for more than the least.
+// Minimum numbers of lines for more than the owners, and for all lists.
 const small, middling = 14, 24
 
-// topRooms shares the lines of a terminal: owners have what the others leave, and the
-// events what the owners leave. In a small one there are only owners.
+// topRooms distributes the lines of a terminal. Owners get the rest after minimum sizes of the other
+// lists, and events get spare lines. A small terminal shows only owners.
 func topRooms(lines, owners int, s *Snapshot) topRoom {
 	r := topRoom{owners: lines - aboveList}
 	take := func(have, most int) int {
@@ -242,9 +242,9 @@ func topMoves(s *Snapshot, room int) []string {
 	if len(moves) == 0 {
 		return nil
 	}
-	lines := []string{"", console.Heading("moves") + fmt.Sprintf("  %d under way, %d waiting", s.Moves.UnderWay, s.Moves.Waiting)}
+	lines := []string{"", console.Heading("moves") + fmt.Sprintf("  %d in progress, %d queued", s.Moves.UnderWay, s.Moves.Waiting)}
 	for _, m := range moves {
-		line := fmt.Sprintf("%-7s  %8s  %s → %s", m.State, console.Percent(m.Share), console.Shown(m.From), cli.OrNobody(m.To))
+		line := fmt.Sprintf("%-7s  %8s  %s → %s", m.State, console.Percent(m.Share), console.Shown(m.From), cli.OrNone(m.To))
 		if m.ID != "" {
 			line += fmt.Sprintf("  %s, %s, %s", console.Counted(int(m.Records), "record"), humanize.IBytes(m.Bytes), cli.Seconds(m.Age))
 		}
@@ -270,7 +270,7 @@ func topLatest(s *Snapshot, room int) []string {
 	if len(events) == 0 {
 		return nil
 	}
-	lines := []string{"", console.Heading("what happened")}
+	lines := []string{"", console.Heading("events")}
 	for _, e := range events {
 		lines = append(lines, clockText(e.At)+"  "+strings.Join(cli.EventWords(e), "  "))
 	}

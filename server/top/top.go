@@ -20,18 +20,18 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const topHelp = `Shows a namespace as it lives: who leads, the owners with their loads and shares,
-what is on its way from one to another, the hottest keys, and what has happened last;
-on pages of their own all ranges, the lookups, the events, and what became of a key.
-It is drawn again every second, and fits itself to the terminal.
+const topHelp = `Shows a namespace live: the leader, the owners with their loads and shares, the transfers
+between them, the hottest keys, and the last events; on further pages all ranges, the
+lookups, the events, and the history of a key. It refreshes every second, and adapts to
+the size of the terminal.
 
 ` + topKeysHelp + `
 
-When no manager answers it says since when, and goes on showing what it last saw.
+If no manager responds, it shows since when, together with the last known state.
 
-With --once it prints one picture and ends, with --json one line of JSON for each look
-until it is interrupted, and with both a single one. Output that is no terminal needs
-one of the two.`
+With --once it prints one snapshot and ends, with --json one line of JSON per poll until
+it is interrupted, and with both a single line. Without a terminal one of the two is
+required.`
 
 // NewCommand is the subcommand "top".
 func NewCommand() *cobra.Command {
@@ -44,10 +44,10 @@ func NewCommand() *cobra.Command {
   leasehold top --json | jq '.owners | length'`,
 		Args: cli.NoArguments,
 	}
-	o := &options{Client: cli.NewClient(cmd).InNamespace(cmd, "begin with the namespace of this `name`; the first if there is none")}
-	cmd.Flags().BoolVar(&o.once, "once", false, "print one picture and end")
-	cmd.Flags().DurationVar(&o.every, "every", time.Second, "how long to wait between two looks")
-	cmd.Flags().StringVar(&o.sort, "sort", sorts[0], "by what to sort owners: load, share or name")
+	o := &options{Client: cli.NewClient(cmd).InNamespace(cmd, "`name` of the namespace to start with (default the first)")}
+	cmd.Flags().BoolVar(&o.once, "once", false, "print one snapshot and exit")
+	cmd.Flags().DurationVar(&o.every, "every", time.Second, "polling interval")
+	cmd.Flags().StringVar(&o.sort, "sort", sorts[0], "sort order of owners: load, share or name")
 	cmd.RunE = o.Run(func(ctx context.Context, _ []string) error { return o.top(ctx, cmd) })
 	return cmd
 }
@@ -72,7 +72,7 @@ func (o *options) top(ctx context.Context, cmd *cobra.Command) error {
 	case o.JSON:
 		return o.topStream(ctx)
 	case !o.Out.Terminal:
-		return errors.New("top draws on a terminal, and this is none: say --once or --json")
+		return errors.New("top needs a terminal, and the output is not one: use --once or --json")
 	}
 	return o.topLive(ctx, cmd.OutOrStdout(), by)
 }
@@ -88,8 +88,7 @@ func (o *options) topOnce(ctx context.Context, by topSort) error {
 	return o.Print(seen, func() string { return topScreen(seen, topView{width: o.Out.Width, sort: by}) })
 }
 
-// topStream prints a line of JSON for each look, until it is interrupted, which is
-// how it is meant to end.
+// topStream prints a line of JSON per poll until it is interrupted, which is its normal end.
 func (o *options) topStream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -106,9 +105,9 @@ func (o *options) topStream(ctx context.Context) error {
 func (o *options) topLive(ctx context.Context, terminal io.Writer, by topSort) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	options := []tea.ProgramOption{tea.WithOutput(terminal), tea.WithContext(ctx), tea.WithoutSignalHandler()} // signals end the context
+	options := []tea.ProgramOption{tea.WithOutput(terminal), tea.WithContext(ctx), tea.WithoutSignalHandler()} // signals cancel the context
 	if os.Getenv("NO_COLOR") != "" {
-		options = append(options, tea.WithColorProfile(colorprofile.ASCII)) // the library wants a truth value
+		options = append(options, tea.WithColorProfile(colorprofile.ASCII)) // the library expects a boolean value
 	}
 	var program *tea.Program
 	source := NewSource(o.Client, o.every, func(s *Snapshot) { program.Send(s) })
@@ -126,24 +125,24 @@ func (o *options) topLive(ctx context.Context, terminal io.Writer, by topSort) e
 	cancel()
 	<-looked
 	if interrupted || err == nil {
-		return nil // which is how it is meant to end
+		return nil // the normal end
 	}
 	return cli.Fail(err)
 }
 
-// leastEvery bounds what looking costs the leader.
+// leastEvery bounds the load on the leader.
 const leastEvery = 100 * time.Millisecond
 
-// A Source looks again and again, and shows what it has seen.
+// A Source polls the managers, and displays the snapshots.
 type Source struct {
 	client *cli.Client
 	every  time.Duration
-	show   func(*Snapshot) // called by run alone
-	chosen chan Wish       // what the user wants to see
+	show   func(*Snapshot) // called only by Run
+	chosen chan Wish       // the data to display
 
 	look topLook
 	last *Snapshot
-	// heard is when a manager last answered; before that, when it was begun.
+	// heard is the time of the last response, or of the start.
 	heard time.Time
 }
 
@@ -154,8 +153,8 @@ func NewSource(c *cli.Client, every time.Duration, show func(*Snapshot)) *Source
 	}
 }
 
-// Choose lets run look at something else. Of several wishes that it has not come to yet,
-// the last counts. It is for one goroutine.
+// Choose selects the data of the next polls. Only the last of several pending choices counts. It is
+// for one goroutine.
 func (s *Source) Choose(wish Wish) {
 	select {
 	case <-s.chosen:
@@ -164,7 +163,7 @@ func (s *Source) Choose(wish Wish) {
 	s.chosen <- wish
 }
 
-// Run looks until the context ends. It waits for what it started.
+// Run polls until the context ends. It waits for its goroutines.
 func (s *Source) Run(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -192,7 +191,7 @@ func (s *Source) pause(ctx context.Context) {
 	}
 }
 
-// missing shows once more what was seen last, and why there is nothing newer.
+// missing displays the last snapshot again, with the reason why there is no newer one.
 func (s *Source) missing(err error) {
 	seen := &Snapshot{Owners: []topOwner{}, HotKeys: []admin.HotKey{}, Namespace: s.look.Namespace}
 	if s.last != nil {
@@ -204,7 +203,7 @@ func (s *Source) missing(err error) {
 	s.show(seen)
 }
 
-// watchAgain is the time after which a watch begins again that no manager has answered.
+// watchAgain is the delay before a failed watch is retried.
 const watchAgain = 500 * time.Millisecond
 
 func (s *Source) watch(ctx context.Context) {

@@ -11,25 +11,25 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// A topView is how the user wants to see things.
+// A topView is the user's selection and the terminal size.
 type topView struct {
-	width, height int // of the terminal; a height of 0 is as much as it takes
+	width, height int // of the terminal; height 0 is unlimited
 	sort          topSort
 	filter        string
-	filtering     bool // it is being typed
+	filtering     bool // the filter is being typed
 	page          topPage
 	finding       bool   // a key is being typed
-	typing        string // so far
-	sought        string // the key of pageKey
+	typing        string // its text so far
+	sought        string // the key of PageKey
 	help          bool
-	scroll        int // rows that are above what can be seen
-	// now is when it is drawn, and patience how old a picture may then be. If now is
-	// zero, no picture is old.
+	scroll        int // rows above the visible ones
+	// now is the drawing time, and patience the maximum age of a snapshot that is not stale.
+	// If now is zero, no snapshot is stale.
 	now      time.Time
 	patience time.Duration
 }
 
-// A topSort is by what owners are sorted: an index of sorts.
+// A topSort is a sort order of owners: an index of sorts.
 type topSort int
 
 const (
@@ -64,7 +64,7 @@ func (s topSort) compare(a, b *topOwner) int {
 	return cmp.Or(strings.Compare(a.Owner.Owner, b.Owner.Owner), strings.Compare(a.Session, b.Session))
 }
 
-// topRows returns the owners that are to be seen, in their order.
+// topRows returns the owners that match the filter, in the sort order.
 func topRows(s *Snapshot, v topView) []*topOwner {
 	if s == nil {
 		return nil
@@ -79,7 +79,7 @@ func topRows(s *Snapshot, v topView) []*topOwner {
 	return rows
 }
 
-// has reports whether a text is part of what can be seen of an owner.
+// has reports whether a visible column of an owner contains a text.
 func (o *topOwner) has(lower string) bool {
 	for _, text := range []string{o.Owner.Owner, o.Addr, o.stateName()} {
 		if strings.Contains(strings.ToLower(text), lower) {
@@ -89,10 +89,10 @@ func (o *topOwner) has(lower string) bool {
 	return false
 }
 
-// Bounds on what is typed to filter rows, and to find a key.
+// Maximum lengths of the filter and of a key.
 const mostFilter, mostKey = 64, 256
 
-// edited is a line after a key of the keyboard was pressed.
+// edited returns a line after a key press.
 func edited(line, key, text string, most int) string {
 	switch {
 	case key == "backspace":
@@ -117,7 +117,7 @@ func (v topView) typed(key, text string) topView {
 	return v
 }
 
-// asked takes up a key of the keyboard while a key of the namespace is typed.
+// asked handles a key press while a key of the namespace is typed.
 func (v topView) asked(key, text string) topView {
 	if key == "esc" || key == "enter" {
 		v.finding, v.typing = false, ""
@@ -166,34 +166,33 @@ func (v topView) command(key string, rows int) topView {
 	return v
 }
 
-// topKeysHelp fits into a narrow terminal too.
-const topKeysHelp = `  q, Ctrl-C       leave
-  n, p, ← →       the next namespace, the one before
+// topKeysHelp fits into a narrow terminal.
+const topKeysHelp = `  q, Ctrl-C       quit
+  n, p, ← →       next or previous namespace
   1, 2, 3, 4      owners, ranges, lookups, events
-  f               find a key: who has it, and who had it
+  f               find a key: its owner and history
   ↑ ↓, PgUp PgDn  scroll
   s               sort owners by load, share or name
-  /               only rows with this in them
-  ?               explain
+  /               filter rows
+  ?               help
 
 The bar of an owner is its load against its fair part, which
-is what it would have if all loads were spread by weight:
-half a bar is the fair part, a full one twice that or more.
-If no owner reports loads it is the share of the keys.`
+is its part if all loads were spread by weight: half a bar is
+the fair part, a full one twice that or more. If no owner
+reports loads it is the share of the keys.`
 
-// topPatience is how old a picture may be beyond the time between two looks before it
-// is said to be old.
+// topPatience is the maximum age of a snapshot, beyond the polling interval, before it is marked
+// as stale.
 const topPatience = 2 * time.Second
 
-// topTick is sent once a second, so that it is noticed when nothing else happens.
+// topTick is sent every second, so that staleness is displayed without other events.
 type topTick time.Time
 
 func tickTop() tea.Cmd { return tea.Tick(time.Second, func(t time.Time) tea.Msg { return topTick(t) }) }
 
-// A topModel is what the terminal shows. It is bubbletea's idea of one: a value that
-// messages turn into another.
+// A topModel is the model of bubbletea: an immutable value that messages transform.
 type topModel struct {
-	seen   *Snapshot // nil until something was
+	seen   *Snapshot // nil before the first
 	view   topView
 	choose func(Wish)
 }
@@ -286,7 +285,7 @@ func (m topModel) rows() int {
 }
 
 func (m topModel) View() tea.View {
-	text := "Asking the managers ...\n"
+	text := "Connecting to the managers ...\n"
 	if m.seen != nil {
 		text = topScreen(m.seen, m.view)
 	}

@@ -1,4 +1,4 @@
-// Package clitest has the commands and the environment of scripts that test a program.
+// Package clitest provides commands and environment variables for testscripts of a program.
 package clitest
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Commands are what scripts know besides what testscript has:
+// Commands returns the commands added to those of testscript:
 //
-//	status N command...   runs a command, and wants it to exit with status N
-//	jsonhas FIELD...      wants stdout to be one JSON object with these fields
-//	jsonsave FIELD FILE   does the same, and writes a field's value to a file
+//	status N command...   runs a command, and expects exit status N
+//	jsonhas FIELD...      expects stdout to be one JSON object with these fields
+//	jsonsave FIELD FILE   writes the value of a field of the JSON object to a file
 func Commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"status": status, "jsonhas": jsonHas, "jsonsave": jsonSave,
 	}
 }
 
-// LetScriptsBuild gives scripts, which have no home directory, the caches of the go command and
-// $CHECKOUT, the root of the repository. They need no network. It is for programs in cmd.
+// LetScriptsBuild sets the caches of the go command and $CHECKOUT, the root of the repository,
+// for scripts, which have no home directory. Builds use no network. It is for programs in cmd.
 func LetScriptsBuild(env *testscript.Env) error {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -78,18 +78,18 @@ func jsonSave(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	value, ok := stdoutObject(ts)[args[0]]
 	if !ok {
-		ts.Fatalf("there is no field %s", args[0])
+		ts.Fatalf("the JSON object has no field %s", args[0])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), value, 0o600))
 }
 
-// stdoutObject is the one JSON object that stdout must be.
+// stdoutObject parses stdout as exactly one JSON object.
 func stdoutObject(ts *testscript.TestScript) map[string]json.RawMessage {
 	d := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
 	var object map[string]json.RawMessage
 	ts.Check(d.Decode(&object))
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		ts.Fatalf("there is more on stdout than one JSON object")
+		ts.Fatalf("stdout has more than one JSON object")
 	}
 	return object
 }

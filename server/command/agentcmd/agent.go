@@ -1,4 +1,4 @@
-// Package agentcmd is the subcommand "agent": the lookup library for other languages, as a local process.
+// Package agentcmd is the subcommand "agent": the owner and lookup libraries for other languages, as a local process.
 package agentcmd
 
 import (
@@ -22,20 +22,20 @@ import (
 	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
-const agentHelp = `Runs an agent: a local HTTP/JSON API that gives programs in any language what the
-owner and the lookup library give programs in Go. A program joins a namespace, asks
-which keys it owns and for how long that stays true, and finds the owners of others.
-Run one on every computer that has such programs. docs/AGENT.md has the API;
-examples/agent has clients in Python and JavaScript.
+const agentHelp = `Runs an agent: a local HTTP/JSON API that gives programs in any language the owner and
+the lookup library. A program joins a namespace, reads which keys it owns and until when
+that is valid, and finds the owners of other keys. Run one on every computer that has such
+programs. docs/AGENT.md documents the API; examples/agent has clients in Python and
+JavaScript.
 
-It asks nobody for a password, so that it listens on this computer only, unless
---insecure says otherwise. On a unix: socket the permissions of the file say who may.
-With --access and --tls-dir it speaks TLS, and programs show a certificate: each may be
-the owners that the file lets it be. To managers the agent shows its own, and their file
-must let it be all of these.
+By default the agent does not authenticate programs, and listens only on this computer
+unless --insecure is set. On a unix: socket the permissions of the file control access.
+With --access and --tls-dir it uses TLS, and programs authenticate by certificates: the
+access file lists the owners that each may be. The agent authenticates to managers by its
+own certificate, and their access file must permit it to be all of these owners.
 
-It stops on Ctrl-C or SIGTERM, and gives back what its programs own. Programs whose
-agent is gone own nothing after --promise, and join again when it is back.
+It stops on SIGINT (Ctrl-C) or SIGTERM, and releases the leases of its programs. If an
+agent stops, its programs own nothing after --promise, and join again when it is back.
 
 ` + daemon.TracesHelp
 
@@ -45,14 +45,14 @@ const agentExample = `  leasehold agent
   curl -s http://127.0.0.1:7404/v1/owners -H 'Content-Type: application/json' \
     -d '{"namespace": "presence", "addr": "10.0.0.1:8080"}'`
 
-// agentSettings is what flags, the environment and a file say about an agent.
+// agentSettings holds the flags, environment variables and file settings of an agent.
 type agentSettings struct {
 	daemon.Settings
 	agent.Config
 
 	listen     string
 	access     string // a file
-	mode       string // of a socket, as it was written
+	mode       string // of a socket, as configured
 	socketMode os.FileMode
 }
 
@@ -70,25 +70,24 @@ func New() *cobra.Command {
 	return cmd
 }
 
-// addFlags is in the order in which the help lists them.
+// addFlags adds the flags in the order of the help.
 func (a *agentSettings) addFlags(cmd *cobra.Command) {
 	f := a.Begin(cmd)
-	f.StringVar(&a.listen, "listen", "127.0.0.1:7404", "the `address` to listen on: host:port of this computer, or unix:/path")
-	f.StringSliceVar(&a.Managers, "managers", []string{cli.DefaultManager}, "`addresses` of managers, with commas between")
-	f.DurationVar(&a.MaxPromise, "promise", time.Second, "for how long an answer may stay true: keys that go to another owner wait for as long")
-	f.StringVar(&a.mode, "socket-mode", "600", "the permissions of a unix: socket, in octal")
-	f.StringVar(&a.access, "access", "", "a `file` that says which programs may be which owners, and look up what, as that of\nmanagers does; the agent then speaks TLS, and programs show a certificate\n(default whoever reaches the agent may)")
-	f.StringSliceVar(&a.Hosts, "host", nil, "a `name` by which programs call the agent, besides localhost and addresses")
-	f.IntVar(&a.MaxOwners, "max-owners", 64, "how many programs may have joined at a time")
-	f.IntVar(&a.MaxNamespaces, "max-namespaces", 64, "how many namespaces may be looked up at a time")
-	f.IntVar(&a.MaxStreams, "max-streams", 256, "how many streams may be open at a time")
-	f.IntVar(&a.MaxConns, "max-conns", 1024, "how many connections may be open at a time")
+	f.StringVar(&a.listen, "listen", "127.0.0.1:7404", "listen `address`: host:port of this computer, or unix:/path")
+	f.StringSliceVar(&a.Managers, "managers", []string{cli.DefaultManager}, "comma-separated `addresses` of managers")
+	f.DurationVar(&a.MaxPromise, "promise", time.Second, "maximum validity of an answer; a transfer of keys waits for as long")
+	f.StringVar(&a.mode, "socket-mode", "600", "permissions of a unix: socket, in octal")
+	f.StringVar(&a.access, "access", "", "access policy `file`: which programs may be which owners and look up what, in the format of\nthe managers' file; enables TLS with client certificates\n(default: no authentication)")
+	f.StringSliceVar(&a.Hosts, "host", nil, "host `name` that the agent accepts, besides localhost and IP addresses")
+	f.IntVar(&a.MaxOwners, "max-owners", 64, "maximum number of joined programs")
+	f.IntVar(&a.MaxNamespaces, "max-namespaces", 64, "maximum number of namespaces with lookups")
+	f.IntVar(&a.MaxStreams, "max-streams", 256, "maximum number of open streams")
+	f.IntVar(&a.MaxConns, "max-conns", 1024, "maximum number of connections")
 	a.Security.AddFlags(f, a.Origin)
 	a.Finish(cmd)
 }
 
-// validate says what is wrong in terms of settings; what the agent itself refuses, it
-// says as well as we could.
+// validate checks the settings. Package agent checks its own config.
 func (a *agentSettings) validate() error {
 	return a.Settings.Validate(a.validateAddresses, a.validateBounds, a.Security.Validate, a.validateAccess)
 }
@@ -101,7 +100,7 @@ func (a *agentSettings) validateAddresses() error {
 		return err
 	}
 	if strings.HasPrefix(a.listen, "unix:") || cli.CheckAddr(a.listen) != nil {
-		return nil // the agent says what is wrong
+		return nil // agent.Listen returns the error
 	}
 	return a.Security.Expose("listen", a.access != "", a.listen)
 }
@@ -113,7 +112,7 @@ func (a *agentSettings) validateBounds() error {
 		}
 	}
 	if a.MaxPromise <= 0 {
-		return fmt.Errorf("%s %v: want a time above 0", a.Origin("promise"), a.MaxPromise)
+		return fmt.Errorf("%s %v: want a duration above 0", a.Origin("promise"), a.MaxPromise)
 	}
 	mode, err := strconv.ParseUint(a.mode, 8, 32)
 	if err != nil || mode > 0o777 {
@@ -128,15 +127,15 @@ func (a *agentSettings) validateAccess() error {
 	case a.access == "":
 		return nil
 	case !a.Security.Tls():
-		return fmt.Errorf("%s says who may do what, and in plain text nobody can show who they are: say with --tls-dir where the agent's certificate is", a.Origin("access"))
+		return fmt.Errorf("%s requires TLS, which authenticates programs: name the agent's certificate with --tls-dir", a.Origin("access"))
 	case strings.HasPrefix(a.listen, "unix:"):
-		return fmt.Errorf("%s is for programs that come by the network: of a socket the permissions say who may, see --socket-mode", a.Origin("access"))
+		return fmt.Errorf("%s is for TCP: access to a unix: socket is controlled by --socket-mode", a.Origin("access"))
 	}
 	return nil
 }
 
-// protect adds to the config of an agent who may use it, and over what it serves. Close
-// the policy, which is nil if everybody may.
+// protect adds the access policy and TLS to the config of an agent. The caller closes the
+// policy, which is nil without access control.
 func (a *agentSettings) protect(cfg *agent.Config, keeper *secure.Keeper, log *slog.Logger) (*access.Policy, error) {
 	if a.access == "" {
 		return nil, nil
@@ -154,7 +153,7 @@ func (a *agentSettings) protect(cfg *agent.Config, keeper *secure.Keeper, log *s
 	return policy, nil
 }
 
-// open reads the certificates, if there are any. To be called takes one.
+// open reads the certificates, if there are any. With an access policy one is required.
 func (a *agentSettings) open(log *slog.Logger) (*secure.Keeper, error) {
 	if a.access != "" {
 		return a.Security.OpenServer(log)
@@ -200,7 +199,7 @@ func (a *agentSettings) run(ctx context.Context, out console.Screen, log *slog.L
 	}
 	at := listener.Addr().String()
 	if err := cli.Write(out, a.greeting(listener.Addr().Network(), at)); err != nil {
-		served.Close(ctx)
+		_ = listener.Close() // not used yet
 		_ = listener.Close() // it was never used
 		return err
 	}
@@ -220,7 +219,7 @@ func (a *agentSettings) greeting(network, at string) string {
 	return console.Facts([]console.Entry{
 		{"agent", console.Heading(at)},
 		{"managers", strings.Join(a.Managers, ", ")},
-		{"answers", fmt.Sprintf("stay true for up to %v, less the clocks' drift", a.MaxPromise)},
+		{"answers", fmt.Sprintf("valid for up to %v, less the clock drift", a.MaxPromise)},
 	}) + "\nTo try next, in another terminal:\n\n" +
 		"  " + curl + "/v1/status'\n" +
 		"  " + curl + "/v1/namespaces/presence/find?name=alice'\n"

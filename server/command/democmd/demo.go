@@ -1,4 +1,4 @@
-// Package democmd is the subcommand "demo": a cluster of processes on this computer, and what happens to it.
+// Package democmd is the subcommand "demo": a cluster on this computer, with fault injection.
 package democmd
 
 import (
@@ -52,10 +52,10 @@ and managers enforce an access policy. Every certificate and key is replaced on 
 while all processes run. All must present their new ones soon after, and no lease may be
 lost for it.
 
-Whether two servers ever owned a key at the same time is not for the managers to say:
-every server checks the keys of all users (2,000 of them, if there are more) every 15 ms
-or so, and reports the results and the checks of each request, with the time on the clock
-that all processes of a computer share. An oracle compares the reports.
+Managers do not check mutual exclusion themselves: every server checks the keys of all
+users (2,000 of them, if there are more) about every 15 ms, and reports the results and
+the checks of each request, with timestamps of the monotonic clock that all processes of
+a computer share. An oracle compares the reports.
 
 Requests are due at a steady rate. The user is drawn first; a user who has a request
 under way makes the new one later, and its latency counts from when it was due.
@@ -65,12 +65,12 @@ stopped its users wait, so that the availability is the cost of the chosen kills
 leases, and it does not decide the exit status.
 
 On a terminal it runs until q or Ctrl-C, elsewhere for 30 s; --for sets another time.
-No process and no file is left behind; with --keep the data and the logs are.
+No process and no file is left behind; --keep keeps the data and the logs.
 
 Exit status: 0 all went well; 1 two servers owned a key at the same time, an answer
-was stale, or a status was lost without notice; 2 it could not be carried out, or
-something else went wrong, which is printed, such as a loss that a restart or an
-outage caused; 130 interrupted before the time that --for set.`
+was stale, or a status was lost without notice; 2 the demo failed, or another
+expectation was violated, which is printed, such as a loss that a restart or an outage
+caused; 130 interrupted before the time that --for set.`
 
 const demoExample = `  leasehold demo
   leasehold demo --for 30s --json
@@ -81,7 +81,7 @@ const demoExample = `  leasehold demo
   leasehold demo --rolling-restart --for 60s
   leasehold demo --rolling-restart --rounds 1 --owners 10 --keys 1000000 --value-size 200 --json`
 
-// unattended is the duration of a demo that is not on a terminal.
+// unattended is the duration of a demo without a terminal.
 const unattended = 30 * time.Second
 
 type Options struct {
@@ -93,7 +93,7 @@ func New() *cobra.Command {
 	o := &Options{Config: demo.DefaultConfig()}
 	cmd := &cobra.Command{
 		Use:     "demo",
-		Short:   "Run a whole cluster on this computer, and break it",
+		Short:   "Run a cluster on this computer, and inject faults",
 		Long:    demoHelp,
 		Example: demoExample,
 		Args:    cli.NoArguments,
@@ -101,22 +101,22 @@ func New() *cobra.Command {
 	flags, c := cmd.Flags(), &o.Config
 	flags.SortFlags = false
 	flags.DurationVar(&c.For, "for", 0, "how long users call (default until q or Ctrl-C on a terminal, else 30s)")
-	flags.BoolVar(&o.json, "json", false, "print the result as one JSON object, and nothing else")
-	flags.StringVar(&c.Store, "store", c.Store, "where managers have their tables: on disk, or with flease in memory only")
+	flags.BoolVar(&o.json, "json", false, "print only the result, as one JSON object")
+	flags.StringVar(&c.Store, "store", c.Store, "store of the managers: disk, or flease for memory only")
 	flags.BoolVar(&c.TLS, "tls", false, "use TLS between all processes, with certificates that are renewed meanwhile, and an\naccess policy")
 	flags.IntVar(&c.Managers, "managers", c.Managers, "number of managers")
 	flags.IntVar(&c.Owners, "owners", c.Owners, "number of servers of the presence service")
-	flags.IntVar(&c.Users, "users", c.Users, "number of users; each has one request under way at most, and others that are due wait")
-	flags.IntVar(&c.Users, "keys", c.Users, "the same as --users: each has one key")
+	flags.IntVar(&c.Users, "users", c.Users, "number of users; each has at most one request in flight, and queues the others")
+	flags.IntVar(&c.Users, "keys", c.Users, "alias of --users: each user has one key")
 	flags.IntVar(&c.ValueSize, "value-size", c.ValueSize, "bytes of a status")
 	flags.IntVar(&c.Rate, "rate", c.Rate, "requests per second of all users together")
 	flags.BoolVar(&c.Rolling, "rolling-restart", false, "restart all servers, one after the other, and kill none")
-	flags.IntVar(&c.Rounds, "rounds", 0, "number of restarts of each server (default as many as there is time for)")
-	flags.DurationVar(&c.Outage, "outage", 0, "kill all managers for so long, once, and no server")
+	flags.IntVar(&c.Rounds, "rounds", 0, "number of restarts of each server (default: as many as fit)")
+	flags.DurationVar(&c.Outage, "outage", 0, "kill all managers once for this time, and no server")
 	flags.DurationVar(&c.Lease, "lease", c.Lease, "duration of leases; users of a server that was killed wait for 1.2 times as long")
 	flags.DurationVar(&c.KillEvery, "kill-every", c.KillEvery, "mean time between two kills of a leader, and between two of a server")
-	flags.Uint64Var(&c.Seed, "seed", 0, "seed of the choice and the times of faults (default another each time)")
-	flags.BoolVar(&c.Keep, "keep", false, "keep data and logs, and print where they are")
+	flags.Uint64Var(&c.Seed, "seed", 0, "seed of the choice and the times of faults (default: random)")
+	flags.BoolVar(&c.Keep, "keep", false, "keep data and logs, and print their directory")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		program, err := os.Executable()
 		if err != nil {
@@ -165,10 +165,10 @@ func (o *Options) hint(r demo.Report) string {
 	if r.Kept != "" {
 		return "\nData and logs are in " + r.Kept
 	}
-	return "\nWith --keep the data and the logs stay."
+	return "\nUse --keep to keep the data and the logs."
 }
 
-// Judge turns a report into the exit status, and prints the reason.
+// Judge converts a report to the exit status, and prints the reason.
 func (o *Options) Judge(errs console.Screen, r *demo.Report) error {
 	if why := r.Violation(); why != "" {
 		errs.Say("leasehold: %s: %s\n", console.Bad("VIOLATION"), why)
@@ -183,8 +183,8 @@ func (o *Options) Judge(errs console.Screen, r *demo.Report) error {
 	return nil
 }
 
-// NewDemoManagerCommand is the manager command for a child of the demo: it ends
-// with its parent, whatever becomes of that.
+// NewDemoManagerCommand is the manager command for a child of the demo. It exits when its parent
+// exits.
 func NewDemoManagerCommand() *cobra.Command {
 	cmd := managercmd.NewRunCommand()
 	cmd.Use, cmd.Short, cmd.Hidden = "demo-manager", "Run a manager of the demo", true
@@ -196,12 +196,11 @@ func NewDemoManagerCommand() *cobra.Command {
 	return cmd
 }
 
-// gcPercent is how much garbage a server of the demo makes before it collects
-// it, in per cent of what it keeps.
+// gcPercent is the GC target of a demo server, in percent of the live heap.
 const gcPercent = 400
 
-// NewDemoOwnerCommand is one server of the demo's presence service. Its standard
-// output is for its parent.
+// NewDemoOwnerCommand runs one server of the demo's presence service. Its parent reads its
+// standard output.
 func NewDemoOwnerCommand() *cobra.Command {
 	var (
 		name     string
@@ -216,9 +215,8 @@ func NewDemoOwnerCommand() *cobra.Command {
 		Args:   cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			go proc.EndWithParent(cmd.InOrStdin())
-			// Ten servers share the processors here, and would each have its own
-			// elsewhere. One that uses several at a time takes them from the others, and
-			// a collection keeps them all busy: it comes a quarter as often.
+			// All servers share the processors of one computer. A garbage collection uses all
+			// processors: collect a quarter as often, and use one processor each.
 			debug.SetGCPercent(gcPercent)
 			runtime.GOMAXPROCS(1)
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
@@ -237,8 +235,8 @@ func NewDemoOwnerCommand() *cobra.Command {
 		},
 	}
 	security.AddFlags(cmd.Flags(), func(flag string) string { return "--" + flag })
-	cmd.Flags().StringVar(&name, "name", "", "the owner's name")
-	cmd.Flags().StringSliceVar(&managers, "managers", nil, "where managers listen")
-	cmd.Flags().IntVar(&users, "users", 0, "how many users there are")
+	cmd.Flags().StringVar(&name, "name", "", "name of the owner")
+	cmd.Flags().StringSliceVar(&managers, "managers", nil, "addresses of the managers")
+	cmd.Flags().IntVar(&users, "users", 0, "number of users")
 	return cmd
 }

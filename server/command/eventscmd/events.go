@@ -1,4 +1,4 @@
-// Package eventscmd has the subcommands about what happens in a cluster.
+// Package eventscmd is the subcommand "events".
 package eventscmd
 
 import (
@@ -16,19 +16,19 @@ import (
 )
 
 const eventsHelp = `Prints the journal of a namespace: which leases were granted, moved and ended, and
-why they ended, newest last. The journal is in the store, and outlives leaders; it keeps
-at least the last 65,536 changes. Managers that keep nothing on disk remember only what
-has happened since the present leader began to lead, and it is said so. Who has led is
-told in between, as far as the manager that was asked has seen it since it was started.
+why they ended, newest last. The journal is in the store and survives leader changes; it
+keeps at least the last 65,536 changes. Managers with --store flease keep only the changes
+since the current leader was elected, and the output states it. Leader changes are shown
+as far as the manager that answers has seen them since its start.
 
 With --follow it prints events as they happen, of one namespace or of all, until it is
-interrupted with Ctrl-C. It begins with the present. It also tells what is not kept in
-the journal, such as owners that join. If the manager that is asked goes away, another
-one is asked, until one answers, and a line says that events may be missing.
+interrupted with Ctrl-C, starting from now. This includes events that the journal does not
+contain, such as joining owners. If the manager becomes unavailable, the command connects
+to another one, and prints that events may be missing.
 
 Kinds are granted, moved, vacated, leader and the causes for which a lease ends: expired,
 released, left, refused and restarted. A loss is any change with which state is lost,
-which is all that vacate. Times are those of the wall clocks of the managers.
+which is all that vacate. Times are wall clock times of the managers.
 
 ` + cli.KeyHelp
 
@@ -45,15 +45,15 @@ type options struct {
 }
 
 const (
-	usualEvents = 1000
-	mostEvents  = 100_000
+	defaultEvents = 1000
+	maxEvents     = 100_000
 )
 
 // New returns the command.
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Print what has happened, or happens, and why",
+		Short: "Print past or current events and their causes",
 		Long:  eventsHelp,
 		Example: `  leasehold events -n presence --since 1h
   leasehold events -n presence --kind loss --since 2026-11-10 --json
@@ -62,13 +62,13 @@ func New() *cobra.Command {
   leasehold events --follow -n presence --json | jq 'select(.change.kind == "vacated")'`,
 		Args: cli.NoArguments,
 	}
-	o := &options{Client: cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace+"; with --follow, all are followed if none is named")}
+	o := &options{Client: cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace+"; --follow without it follows all namespaces")}
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "print events as they happen, until interrupted")
-	cmd.Flags().StringVar(&o.key, "key", "", "only changes of the range in which this `KEY` is")
+	cmd.Flags().StringVar(&o.key, "key", "", "only changes of the range with this `KEY`")
 	o.parseKey = cli.AddKeyFlag(cmd)
-	cmd.Flags().StringSliceVar(&o.kinds, "kind", nil, "only events of these `kinds`, with commas between")
+	cmd.Flags().StringSliceVar(&o.kinds, "kind", nil, "only events of these comma-separated `kinds`")
 	cmd.Flags().StringVar(&o.since, "since", "", cli.SinceHelp)
-	cmd.Flags().Uint32Var(&o.most, "most", usualEvents, "at most so many, the newest; up to 100,000")
+	cmd.Flags().Uint32Var(&o.most, "most", defaultEvents, "maximum number of events, the newest; up to 100,000")
 	cmd.MarkFlagsMutuallyExclusive("follow", "since")
 	cmd.MarkFlagsMutuallyExclusive("follow", "most")
 	cli.CompleteWith(cmd, "kind", cli.OneOf(admin.EventKinds()...))
@@ -89,8 +89,8 @@ func (o *options) query(withKey bool) (q admin.EventQuery, err error) {
 	if q.Since, err = cli.ParseSince(o.since, time.Now()); err != nil {
 		return q, err
 	}
-	if o.most == 0 || o.most > mostEvents {
-		return q, fmt.Errorf("--most %d: want 1 to %d", o.most, mostEvents)
+	if o.most == 0 || o.most > maxEvents {
+		return q, fmt.Errorf("--most %d: want 1 to %d", o.most, maxEvents)
 	}
 	for _, k := range o.kinds {
 		if !slices.Contains(admin.EventKinds(), k) {
@@ -117,42 +117,42 @@ func (o *options) events(ctx context.Context, q admin.EventQuery) error {
 	})
 }
 
-// eventsText writes events, of which only some were asked for.
-func eventsText(d admin.Events, some bool) string {
+// eventsText formats events; filtered means that a filter selected them.
+func eventsText(d admin.Events, filtered bool) string {
 	var out strings.Builder
 	switch {
 	case d.More:
-		out.WriteString("Earlier ones are left out: ask for them with --most.\n")
+		out.WriteString("Earlier events are omitted: raise --most to show them.\n")
 	case d.Diskless:
-		out.WriteString("These managers keep nothing on disk: what was before the present leader led is forgotten.\n")
+		out.WriteString("Earlier events are not available: these managers keep only events since the current leader was elected.\n")
 	case d.Truncated:
-		out.WriteString("What was before is forgotten.\n")
+		out.WriteString("Earlier events are no longer in the journal.\n")
 	}
 	for _, e := range d.Events {
 		out.WriteString(eventText(e))
 	}
 	switch {
-	case len(d.Events) == 0 && some:
-		out.WriteString("Nothing of that has happened, as far as is remembered.\n")
+	case len(d.Events) == 0 && filtered:
+		out.WriteString("The journal has no such event.\n")
 	case len(d.Events) == 0:
-		out.WriteString("Nothing has happened, as far as is remembered.\n")
+		out.WriteString("The journal has no events.\n")
 	}
 	return out.String()
 }
 
-// follow prints events until it is interrupted, which is how it is meant to end.
+// follow prints events until it is interrupted, which is its normal end.
 func follow(ctx context.Context, c *cli.Client, q admin.EventQuery) error {
 	for event, err := range c.Admin.Watch(ctx, c.Namespace) {
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // it was interrupted
+			return nil //nolint:nilerr // interrupted
 		case err != nil:
 			return c.Explain(ctx, err)
 		case event.Type == admin.EventGap || q.Selects(event):
 		case event.Missed == 0:
 			continue
 		default:
-			event = admin.Event{At: event.At, Type: admin.EventGap, Missed: event.Missed, Text: "some of these may be of the kind that is asked for"}
+			event = admin.Event{At: event.At, Type: admin.EventGap, Missed: event.Missed, Text: "some of these may match the filter"}
 		}
 		if err := printEvent(c, event); err != nil {
 			return err
@@ -171,7 +171,7 @@ func printEvent(c *cli.Client, e admin.Event) error {
 func eventText(e admin.Event) string {
 	var out strings.Builder
 	if e.Missed > 0 {
-		fmt.Fprintf(&out, "%s\n", console.Bad(fmt.Sprintf("... %s missed: they came faster than they were read", console.Counted(int(e.Missed), "event"))))
+		fmt.Fprintf(&out, "%s\n", console.Bad(fmt.Sprintf("... %s missed: the reader was too slow", console.Counted(int(e.Missed), "event"))))
 	}
 	words := append([]string{cli.TimeText(e.At), console.OrDash(e.Namespace)}, cli.EventWords(e)...)
 	out.WriteString(strings.Join(words, "  ") + "\n")

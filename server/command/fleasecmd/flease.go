@@ -23,12 +23,12 @@ import (
 	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )
 
-const fleaseHelp = `Leases that a group of processes agree upon among themselves, with no manager, no
-lock server and no disk. A resource is a name of your choosing; at most one member
-holds it at a time, and when that one dies another can have it.
+const fleaseHelp = `Leases that a group of processes agrees on without a manager, a lock server or a
+disk. A resource is a name of your choice; at most one member holds its lease at a time.
+If the holder fails, another member can acquire the lease after it expires.
 
-"leasehold flease run" runs a member. Programs in Go are members themselves, with
-package flease; these commands serve scripts, and those who want to see it work.`
+"leasehold flease run" runs a member. Go programs can be members themselves, with
+package flease; these commands are for scripts and for trials.`
 
 const fleaseExample = `  leasehold flease run --id 1 --members 1=127.0.0.1:7001,2=127.0.0.1:7002,3=127.0.0.1:7003
   leasehold flease acquire nightly --member 127.0.0.1:7001 -- ./report.sh
@@ -41,17 +41,17 @@ func New() *cobra.Command {
 	return cmd
 }
 
-// defaultMember is where the commands look for a member.
+// defaultMember is the default control address.
 const defaultMember = "127.0.0.1:7001"
 
-// parseMembers reads 1=host:port,2=host:port.
+// parseMembers parses 1=host:port,2=host:port.
 func parseMembers(list []string) ([]flease.Member, error) {
 	var members []flease.Member
 	for _, item := range list {
 		number, addr, found := strings.Cut(strings.TrimSpace(item), "=")
 		id, err := strconv.ParseUint(number, 10, 32)
 		if !found || err != nil || id == 0 {
-			return nil, fmt.Errorf("--members %q: want an id from 1 on and an address, such as 1=%s", item, defaultMember)
+			return nil, fmt.Errorf("--members %q: want a positive id and an address, such as 1=%s", item, defaultMember)
 		}
 		if err := cli.CheckAddr(addr); err != nil {
 			return nil, fmt.Errorf("--members: %w", err)
@@ -68,11 +68,11 @@ func memberOf(members []flease.Member, id uint32) (string, error) {
 			return m.Addr, nil
 		}
 	}
-	return "", fmt.Errorf("--id %d: there is no such member in --members, which has %d", id, len(members))
+	return "", fmt.Errorf("--id %d: --members has no such member among its %d", id, len(members))
 }
 
-// readKey reads the secret that members share, if there is one. It may be any bytes; white
-// space at its end is from whoever wrote the file.
+// readKey reads the secret that members share, if there is one. Any bytes are valid; trailing
+// white space is removed.
 func readKey(file string) (secret.Text, error) {
 	if file == "" {
 		return secret.Text{}, nil
@@ -88,33 +88,32 @@ func readKey(file string) (secret.Text, error) {
 	return key, nil
 }
 
-// onlyLoopback refuses an address that others can reach: the control API does not
+// onlyLoopback rejects an address that other computers can reach: the control API does not
 // authenticate its clients.
 func onlyLoopback(flag, addr string) error {
 	if err := cli.CheckAddr(addr); err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}
 	if !address.Loopback(addr) {
-		return fmt.Errorf("--%s %s: want an address on the loopback, such as %s: clients are not authenticated", flag, addr, defaultMember)
+		return fmt.Errorf("--%s %s: want a loopback address, such as %s: clients are not authenticated", flag, addr, defaultMember)
 	}
 	return nil
 }
 
-const fleaseAcquireHelp = `Acquires the lease of a resource through a running member, prints its fence, and
-holds it until it is interrupted. With a command behind --, it runs that command
-while it holds the lease, and releases it when the command ends, like flock(1).
+const fleaseAcquireHelp = `Acquires the lease of a resource through a running member, prints its fencing token,
+and holds the lease until it is interrupted. With a command after --, it runs the command
+while it holds the lease, and releases the lease when the command ends, like flock(1).
 
-The command finds the fence in FLEASE_FENCE, and should send it along with
-whatever it changes elsewhere: fences rise from holder to holder, so that a late
-change can be refused. If it has to wait for longer than a second, it says what for.
-The command has a process group of its own, in the background of a
-terminal. If the lease is lost, the whole group is killed, and so it is when this
-command is killed itself, whose lease is then free within moments. An interrupt is
-passed on to the group as SIGTERM. What leaves the group, such as a daemon, or
-outlives the command, is on its own.
+The command receives the fencing token in FLEASE_FENCE, and should send it with every
+change to other systems: tokens increase from holder to holder, so that a stale change
+can be rejected. After a second of waiting, the reason is printed.
 
-Exit status: that of the command; 0 it was held until interrupted; 2 it could not be
-had, or was lost.`
+The command runs in its own process group, in the background of the terminal. If the
+lease is lost, or if leasehold is killed, the whole group is killed; in the second case
+the lease is released within moments. An interrupt is forwarded to the group as SIGTERM.
+Processes that leave the group, such as daemons, or outlive the command, are not stopped.
+
+Exit status: that of the command; 0 held until interrupted; 2 not acquired, or lost.`
 
 type fleaseAcquire struct {
 	member string
@@ -133,20 +132,20 @@ func newAcquireCommand() *cobra.Command {
   leasehold flease acquire nightly --wait 1m -- ./report.sh`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) == 0 || dash >= 0 && dash != 1 || dash < 0 && len(args) > 1 {
-				return errors.New("want the name of one resource, and a command behind -- if there is one")
+				return errors.New("want one resource name, optionally followed by -- and a command")
 			}
 			if n := len(args[0]); n == 0 || n > flease.MaxResource {
-				return fmt.Errorf("the name of a resource has 1 to %d bytes, this one %d", flease.MaxResource, n)
+				return fmt.Errorf("resource name of %[2]d bytes: want 1 to %[1]d", flease.MaxResource, n)
 			}
 			return nil
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&o.member, "member", defaultMember, "the control `address` of a member")
-	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for it (default for ever)")
-	flags.BoolVar(&o.try, "try", false, "do not wait if another has it")
-	flags.BoolVar(&o.json, "json", false, "print what is known of the lease as one JSON object on a line")
+	flags.StringVar(&o.member, "member", defaultMember, "control `address` of a member")
+	flags.DurationVar(&o.wait, "wait", 0, "timeout of the acquisition (default none)")
+	flags.BoolVar(&o.try, "try", false, "fail at once if another member holds the lease")
+	flags.BoolVar(&o.json, "json", false, "print the lease as one line of JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := onlyLoopback("member", o.member); err != nil {
 			return err
@@ -168,7 +167,7 @@ func (o *fleaseAcquire) run(cmd *cobra.Command, resource string, command []strin
 	ctx, errs := cmd.Context(), cmd.ErrOrStderr()
 	request := fleasecontrol.Request{Resource: resource, Try: o.try, WaitMillis: int64((o.wait + time.Millisecond - 1) / time.Millisecond)}
 	lease, err := fleasecontrol.Client(o.member).Acquire(ctx, request, func(why string) {
-		_, _ = fmt.Fprintf(errs, "waiting for %s: %s\n", console.Shown(resource), console.Shown(why)) // good to know
+		_, _ = fmt.Fprintf(errs, "waiting for %s: %s\n", console.Shown(resource), console.Shown(why)) // best effort
 	})
 	if err != nil {
 		if ctx.Err() != nil {

@@ -40,7 +40,7 @@ func TestFleaseStatusShowsStrangers(t *testing.T) {
 		Traffic:   flease.Traffic{PacketsIn: 7, Refused: 5},
 	}}
 	text := fleaseStatusText(&s, now)
-	for _, want := range []string{"     -\n", "as two processes 1s ago", "7 came", "5 were refused", "waits until strangers are gone", "started with other members", "4  2s ago  takes part", "5  0s ago  waits"} {
+	for _, want := range []string{"     -\n", "from two processes 1s ago", "7 received", "5 rejected", "waits until processes of another configuration stop", "Processes with other members", "4  2s ago  votes", "5  0s ago  waits"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

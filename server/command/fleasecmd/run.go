@@ -19,28 +19,27 @@ import (
 	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )
 
-const fleaseRunHelp = `Runs a member of a group. All members are started with the same --members, --lease,
---epsilon, --drift and key, and each with an --id of its own.
+const fleaseRunHelp = `Runs a member of a group. All members have the same --members, --lease, --epsilon,
+--drift and key, and each has a different --id.
 
-A member takes part when whatever it may have promised before it was started is
-over: after the lease times --drift, or the lease and twice --epsilon if that is
-longer. A majority of the members must be there. When a holder dies, its leases are
-free when they have run out on all clocks: within the lease and --epsilon, times
---drift.
+A member starts to vote when every promise from before its start has expired: after the
+lease times --drift, or the lease and twice --epsilon if that is longer. A majority of the
+members must run. If a holder fails, its leases expire within the lease and --epsilon,
+times --drift.
 
-A second process with an --id that is in use is refused, with exit status 2, as
-soon as the others have heard both. Before you move a member to another address,
-stop it.
+A second process with the same --id is rejected, with exit status 2, as soon as the other
+members have received messages of both. Stop a member before you move it to another
+address.
 
-On the loopback no key is needed. Elsewhere --key-file names a file with a secret
-that all members share:  head -c 32 /dev/urandom | base64 > key
+On the loopback no key is required. Elsewhere --key-file names a file with a secret that
+all members share:  head -c 32 /dev/urandom | base64 > key
 
-"leasehold flease acquire" and "status" ask a member through --control, an address
-on the loopback: by default the member's port, on which it otherwise has datagrams
-only. Every user of the computer can reach it.
+"leasehold flease acquire" and "status" connect to --control, a loopback address: by
+default TCP on the member's port, which otherwise has only datagrams. Every user of the
+computer can connect to it.
 
-It stops on Ctrl-C or SIGTERM, and releases what it holds. By itself it wants
-nothing: leases are acquired through it.`
+It stops on SIGINT (Ctrl-C) or SIGTERM, and releases its leases. It acquires leases only
+on request.`
 
 type fleaseRun struct {
 	id      uint32
@@ -63,15 +62,15 @@ func newRunCommand() *cobra.Command {
 	}
 	flags, c := cmd.Flags(), &o.config
 	flags.SortFlags = false
-	flags.Uint32Var(&o.id, "id", 0, "which of the members this is")
-	flags.StringSliceVar(&o.members, "members", nil, "all members, `id=host:port`, with commas between")
-	flags.DurationVar(&c.Lease, "lease", flease.DefaultLease, "how long a lease lasts if it is not renewed")
-	flags.DurationVar(&c.Epsilon, "epsilon", flease.DefaultEpsilon, "by how much the wall clocks of two members may differ")
-	flags.Float64Var(&c.Drift, "drift", flease.DefaultDrift, "how much faster one monotonic clock may run than another")
-	flags.StringVar(&o.keyFile, "key-file", "", "a `file` with the secret that all members share")
-	flags.StringVar(&c.Listen, "listen", "", "where to listen, `host:port` (default this member's address)")
-	flags.BoolVar(&o.tcp, "tcp", false, "connections instead of datagrams")
-	flags.StringVar(&o.control, "control", "", "where to answer the other commands, `host:port` on the loopback (default this member's port; with --tcp nowhere)")
+	flags.Uint32Var(&o.id, "id", 0, "id of this member")
+	flags.StringSliceVar(&o.members, "members", nil, "all members, comma-separated `id=host:port`")
+	flags.DurationVar(&c.Lease, "lease", flease.DefaultLease, "duration of a lease without renewal")
+	flags.DurationVar(&c.Epsilon, "epsilon", flease.DefaultEpsilon, "maximum difference of the wall clocks of two members")
+	flags.Float64Var(&c.Drift, "drift", flease.DefaultDrift, "maximum ratio of the rates of two monotonic clocks")
+	flags.StringVar(&o.keyFile, "key-file", "", "`file` with the secret that all members share")
+	flags.StringVar(&c.Listen, "listen", "", "listen address, `host:port` (default this member's address)")
+	flags.BoolVar(&o.tcp, "tcp", false, "use TCP instead of datagrams")
+	flags.StringVar(&o.control, "control", "", "control address, `host:port` on the loopback (default this member's port; with --tcp none)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := o.complete(); err != nil {
 			return err
@@ -85,11 +84,11 @@ func newRunCommand() *cobra.Command {
 func (o *fleaseRun) complete() error {
 	switch c := &o.config; {
 	case len(o.members) == 0:
-		return errors.New("--members is missing: say who all members are, such as 1=" + defaultMember + ",2=127.0.0.1:7002,3=127.0.0.1:7003")
+		return errors.New("--members is missing: list all members, such as 1=" + defaultMember + ",2=127.0.0.1:7002,3=127.0.0.1:7003")
 	case o.id == 0:
-		return errors.New("--id is missing: say which of the members this is, from 1 on")
-	case c.Lease <= 0 || c.Epsilon <= 0 || c.Drift <= 0: // package flease would take 0 for its defaults
-		return fmt.Errorf("--lease %v, --epsilon %v, --drift %v: want more than 0; leave out what is to be the default", c.Lease, c.Epsilon, c.Drift)
+		return errors.New("--id is missing: set the id of this member, which is in --members")
+	case c.Lease <= 0 || c.Epsilon <= 0 || c.Drift <= 0: // package flease replaces 0 by its defaults
+		return fmt.Errorf("--lease %v, --epsilon %v, --drift %v: want more than 0; omit a flag for its default", c.Lease, c.Epsilon, c.Drift)
 	}
 	var err error
 	if o.config.Members, err = parseMembers(o.members); err != nil {
@@ -118,7 +117,7 @@ func (o *fleaseRun) complete() error {
 func (o *fleaseRun) run(ctx context.Context, out console.Screen) error {
 	control, err := daemon.ListenOn("control", o.control)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w. Or does member %d run already? It must not run twice", err, o.id)
+		return fmt.Errorf("control address %s is already in use, by another program or because member %d runs already\nA member must not run twice. If it is another program, choose another address with --control.", o.control, o.id)
 	}
 	if err != nil {
 		return err
@@ -129,7 +128,7 @@ func (o *fleaseRun) run(ctx context.Context, out console.Screen) error {
 	})
 }
 
-// readiness says that a member takes part, and whether enough others do.
+// readiness states that a member votes, and whether it has a majority.
 func readiness(s flease.Status) string {
 	heard := 0
 	for _, m := range s.Members {
@@ -141,7 +140,7 @@ func readiness(s flease.Status) string {
 	if 2*(heard+1) > all {
 		return "ready\n"
 	}
-	return fmt.Sprintf("ready, but it has heard %d of the %d others: no lease is to be had without a majority. Do they run, with the same key?\n", heard, all-1)
+	return fmt.Sprintf("ready, but only %d of the %d other members respond, and a lease requires a majority: check that they run and have the same key\n", heard, all-1)
 }
 
 func (o *fleaseRun) greeting(node *flease.Node, control string) string {
@@ -149,8 +148,8 @@ func (o *fleaseRun) greeting(node *flease.Node, control string) string {
 	text := console.Facts([]console.Entry{
 		{"member", console.Heading(fmt.Sprintf("%d of %d", o.id, len(o.config.Members)))},
 		{"listens", node.Addr()},
-		{"control", cmp.Or(control, "nowhere: no command can ask it; add --control 127.0.0.1:PORT")},
-		{"takes part", "in " + console.Brief(wait)},
+		{"control", cmp.Or(control, "none: add --control 127.0.0.1:PORT for the other commands")},
+		{"votes", "in " + console.Brief(wait)},
 	})
 	if control != "" {
 		text += "\nTo try next, in another terminal:\n\n  leasehold flease acquire nightly --member " + control + "\n"

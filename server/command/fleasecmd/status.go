@@ -15,12 +15,11 @@ import (
 	"github.com/leasehold-dev/leasehold/server/fleasecontrol"
 )
 
-const fleaseStatusHelp = `Shows what a member knows: whom it hears, what it holds, and whether something is
-wrong with a clock. With the name of a resource it also shows who seems to hold that,
-as far as this member knows: it may not have heard yet, and is right about a lease
-later.
+const fleaseStatusHelp = `Shows the view of one member: the members it receives messages from, the leases it
+holds, and clock errors. With the name of a resource it also shows the holder. This view
+is eventually consistent: it can be stale by up to a lease.
 
-Exit status: 0 it was done; 2 the member does not answer.`
+Exit status: 0 success; 2 the member does not respond.`
 
 func newStatusCommand() *cobra.Command {
 	var (
@@ -29,7 +28,7 @@ func newStatusCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "status [RESOURCE]",
-		Short: "Show what a member holds, hears and thinks of clocks",
+		Short: "Show the leases, members and clock errors that a member sees",
 		Long:  fleaseStatusHelp,
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,21 +44,21 @@ func newStatusCommand() *cobra.Command {
 			return cli.PrintAs(cmd, asJSON, s, func() string { return fleaseStatusText(&s, time.Now()) })
 		},
 	}
-	cmd.Flags().StringVar(&member, "member", defaultMember, "the control `address` of a member")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, and nothing else")
+	cmd.Flags().StringVar(&member, "member", defaultMember, "control `address` of a member")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print only JSON")
 	return cmd
 }
 
 func fleaseStatusText(s *fleasecontrol.Status, now time.Time) string {
-	state := console.Good("takes part")
+	state := console.Good("votes")
 	switch {
 	case s.Ready:
 	case s.Error != "":
 		state = console.Bad(console.Shown(s.Error))
 	case len(s.Strangers) > 0:
-		state = console.Bad("waits until strangers are gone, or what it may have promised before is over")
+		state = console.Bad("waits until processes of another configuration stop, or its earlier promises expire")
 	default:
-		state = console.Bad("waits until what it may have promised before is over")
+		state = console.Bad("waits until its earlier promises expire")
 	}
 	var resource console.Entry
 	if s.Resource != nil {
@@ -77,26 +76,26 @@ func fleaseStatusText(s *fleasecontrol.Status, now time.Time) string {
 }
 
 func fleaseResourceText(r *flease.ResourceStatus, now time.Time) string {
-	text := "no member seems to hold it"
+	text := "no holder known"
 	switch h := r.Holder; {
 	case h.Unsure:
-		text = "this member has heard nothing of it, and another may hold it all the same"
+		text = "no message about it received, so another member may hold it"
 	case h.ID != 0:
-		text = fmt.Sprintf("seems to be held by member %d, fence %d, for %s unless it is renewed", h.ID, h.Fence, console.Brief(h.Until.Sub(now)))
+		text = fmt.Sprintf("held by member %d as last received, fence %d, expires in %s unless renewed", h.ID, h.Fence, console.Brief(h.Until.Sub(now)))
 	}
 	if r.Waiting > 0 {
-		text += fmt.Sprintf("; %d wait for it here: %s", r.Waiting, console.Shown(r.Why))
+		text += fmt.Sprintf("; %d waiting here: %s", r.Waiting, console.Shown(r.Why))
 	}
 	return text
 }
 
 func fleaseTrafficText(t *flease.Traffic) string {
-	text := fmt.Sprintf("%d came, %d went, %d were lost here", t.PacketsIn, t.PacketsOut, t.Lost)
+	text := fmt.Sprintf("%d received, %d sent, %d lost here", t.PacketsIn, t.PacketsOut, t.Lost)
 	if t.Refused > 0 {
-		text += ", " + console.Bad(fmt.Sprintf("%d were refused: the log may know of another key", t.Refused))
+		text += ", " + console.Bad(fmt.Sprintf("%d rejected: see the log, the key may differ", t.Refused))
 	}
 	if t.Strange > 0 {
-		text += ", " + console.Bad(fmt.Sprintf("%d came from strangers", t.Strange))
+		text += ", " + console.Bad(fmt.Sprintf("%d from processes of another configuration", t.Strange))
 	}
 	return text
 }
@@ -104,9 +103,9 @@ func fleaseTrafficText(t *flease.Traffic) string {
 func fleaseClockText(c *flease.ClockStatus, now time.Time) string {
 	switch {
 	case c.Wrong:
-		return console.Bad("wrong, as most other members find")
+		return console.Bad("wrong, according to most other members")
 	case c.Steps > 0:
-		return fmt.Sprintf("was set %d times, last by %v, %s ago", c.Steps, c.By.Round(time.Millisecond), console.Brief(now.Sub(c.Stepped)))
+		return fmt.Sprintf("stepped %d times, last by %v, %s ago", c.Steps, c.By.Round(time.Millisecond), console.Brief(now.Sub(c.Stepped)))
 	}
 	return "steady"
 }
@@ -119,7 +118,7 @@ func fleaseMembersText(members []flease.MemberStatus, now time.Time) string {
 			heard, clock = console.Brief(now.Sub(m.Heard))+" ago", "right"
 		}
 		if !m.Twins.IsZero() {
-			heard += ", " + console.Bad("as two processes "+console.Brief(now.Sub(m.Twins))+" ago")
+			heard += ", " + console.Bad("from two processes "+console.Brief(now.Sub(m.Twins))+" ago")
 		}
 		if m.ClockOff != 0 {
 			clock = console.Bad(fmt.Sprintf("off by %v", m.ClockOff.Round(time.Millisecond)))
@@ -134,13 +133,13 @@ func fleaseStrangersText(strangers []flease.StrangerStatus, now time.Time) strin
 		return ""
 	}
 	rows := console.Rows(strangers, func(m flease.StrangerStatus) []string {
-		state := "takes part"
+		state := "votes"
 		if m.Waits {
 			state = "waits"
 		}
 		return []string{fmt.Sprint(m.ID), console.Brief(now.Sub(m.Heard)) + " ago", state}
 	})
-	return "\n" + console.Bad("These were started with other members, times or label:") + "\n" +
+	return "\n" + console.Bad("Processes with other members, times or label:") + "\n" +
 		console.Table([]console.Column{console.Number("STRANGER"), console.Left("HEARD"), console.Left("STATE")}, rows)
 }
 

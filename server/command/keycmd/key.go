@@ -1,4 +1,4 @@
-// Package keycmd has the subcommands about one key.
+// Package keycmd is the subcommand "key".
 package keycmd
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const findHelp = `Says who holds a key, where that server is, and under which generation.
+const findHelp = `Prints the owner of a key, its address, and the generation of its lease.
 
 ` + cli.KeyHelp
 
 // New returns the command.
 func New() *cobra.Command {
-	return cli.Group("key", "Say who holds a key, and who held it", "A key is a number of 64 bits, mostly the hash of a name.", newFindCommand(), newHistoryCommand())
+	return cli.Group("key", "Show the owner of a key, and its history", "A key is a 64-bit number, usually the hash of a name.", newFindCommand(), newHistoryCommand())
 }
 
 func newFindCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "find KEY",
-		Short: "Say who holds a key",
+		Short: "Show the owner of a key",
 		Long:  findHelp,
 		Example: `  leasehold key find alice -n presence
   leasehold key find 0x4000000000000000 -n presence`,
@@ -57,7 +57,7 @@ func find(ctx context.Context, c *cli.Client, key *cli.KeyArgument) error {
 func foundText(f admin.Found, key *cli.KeyArgument) string {
 	return console.Facts([]console.Entry{
 		{"key", key.Text()},
-		{"owner", cli.OrNobody(f.Owner)},
+		{"owner", cli.OrNone(f.Owner)},
 		console.If(f.Owner != "", "address", console.OrDash(f.Addr)),
 		console.If(f.Owner != "", "generation", cli.Decimal(uint64(f.Generation))),
 		{"range", fmt.Sprintf("%v, %s of the keys", f.Keys(), console.Percent(f.Share))},
@@ -66,10 +66,11 @@ func foundText(f admin.Found, key *cli.KeyArgument) string {
 	})
 }
 
-const historyHelp = `Says who held a key, since when, and why that ended, newest first, as far back as
-the store remembers; without a store, as far back as the present leader leads. Times are those of the wall clocks of the managers.
-
-With --since it says who held it since then: the last line is the change that was in force at that time, if one is remembered.
+const historyHelp = `Prints the owners of a key, since when, and why each lease ended, newest first, as far
+back as the journal in the store goes; with --store flease, back to the election of the
+current leader. Times are wall clock times of the managers.
+With --since the last line is the change that was in force at that time, if it is still in
+the journal.
 
 ` + cli.KeyHelp
 
@@ -80,7 +81,7 @@ func newHistoryCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "history KEY",
-		Short: "Say who held a key, and why that ended",
+		Short: "Show the owners of a key, and why each lease ended",
 		Long:  historyHelp,
 		Example: `  leasehold key history alice -n presence
   leasehold key history alice -n presence --since 36h
@@ -89,7 +90,7 @@ func newHistoryCommand() *cobra.Command {
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
 	k := cli.AddKeyFlag(cmd)
-	cmd.Flags().Uint32Var(&most, "most", 100, "at most so many changes")
+	cmd.Flags().Uint32Var(&most, "most", 100, "maximum number of changes")
 	cmd.Flags().StringVar(&since, "since", "", cli.SinceHelp)
 	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
 		key, err := k.Parse(args[0])
@@ -119,11 +120,11 @@ func history(ctx context.Context, c *cli.Client, key *cli.KeyArgument, most uint
 func historyText(h admin.History, key *cli.KeyArgument) string {
 	text := console.Facts([]console.Entry{{"key", key.Text()}, {"namespace", console.Shown(h.Namespace)}}) + "\n"
 	if len(h.Entries) == 0 && h.Before == nil {
-		return text + "Nobody has held it, as far as the store remembers.\n"
+		return text + "The journal has no owner of this key.\n"
 	}
 	var rows [][]string
 	if b := h.Before; b != nil {
-		rows = append(rows, []string{"-", "-", "held all along", console.OrDash(b.Owner), console.OrDash(b.Addr), cli.Decimal(uint64(b.Generation)), b.Keys().String()})
+		rows = append(rows, []string{"-", "-", "held before", console.OrDash(b.Owner), console.OrDash(b.Addr), cli.Decimal(uint64(b.Generation)), b.Keys().String()})
 	}
 	for _, e := range h.Entries {
 		rows = append(rows, []string{
@@ -134,13 +135,13 @@ func historyText(h admin.History, key *cli.KeyArgument) string {
 		console.Left("TIME"), console.Number("LSN"), console.Left("CHANGE"), console.Left("OWNER"), console.Left("ADDRESS"), console.Number("GENERATION"), console.Left("RANGE"),
 	}, rows)
 	if h.More {
-		text += "There is more: ask for it with --most.\n"
+		text += "Earlier changes are omitted: raise --most to show them.\n"
 	}
 	switch {
 	case h.Diskless:
-		text += "These managers keep nothing on disk: what was before the present leader led is forgotten.\n"
+		text += "Earlier changes are not available: these managers keep only changes since the current leader was elected.\n"
 	case h.Truncated:
-		text += "What was before that is forgotten.\n"
+		text += "Earlier changes are no longer in the journal.\n"
 	}
 	return text
 }

@@ -33,7 +33,7 @@ func newListCommand() *cobra.Command {
 
 func membersText(members []admin.Member) string {
 	if len(members) == 0 {
-		return "The tables are kept in a store of their own: there is no group of managers to list.\n"
+		return "The tables are in an external store, and the managers form no group.\n"
 	}
 	rows := console.Rows(members, func(m admin.Member) []string {
 		health, role := console.Good("yes"), "voter"
@@ -48,8 +48,8 @@ func membersText(members []admin.Member) string {
 	return console.Table([]console.Column{console.Left("NAME"), console.Left("ID"), console.Left("ROLE"), console.Left("ANSWERS"), console.Left("PEER URL")}, rows)
 }
 
-const removeHelp = `Makes the group smaller by one manager, dead or alive. Its data is of no use any
-more: it can come back only as a new member, with an empty data directory.`
+const removeHelp = `Removes a manager from the group, whether it runs or not. Its data becomes useless: it
+can join again only as a new member, with an empty data directory.`
 
 func newRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -70,17 +70,16 @@ func newRemoveCommand() *cobra.Command {
 	return cmd
 }
 
-const backupHelp = `Prints what a group of managers that has lost all of its disks needs to begin
-again: how every namespace is configured, and the newest generation that was
-granted in it. Keep it in a file, somewhere else; "leasehold manager restore" reads it.
+const backupHelp = `Prints what a group of managers needs to start again after the loss of all disks: the
+configuration of every namespace, and the newest generation granted in it. Store it on
+another computer; "leasehold manager restore" reads it.
 
-Leases are not part of it. They last for seconds, and a table of yesterday's
-would only be wrong.`
+Leases are not included: they last for seconds, and a stale table would be wrong.`
 
 func newBackupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "backup",
-		Short:   "Print what managers that have lost everything begin again with",
+		Short:   "Print a backup for a restart after the loss of all disks",
 		Long:    backupHelp,
 		Example: "  leasehold manager backup > leasehold.backup.json",
 		Args:    cli.NoArguments,
@@ -96,20 +95,18 @@ func newBackupCommand() *cobra.Command {
 	return cmd
 }
 
-const restoreHelp = `Creates the namespaces of a backup in a new group of managers, for when the old
-group is lost for good. Their generations begin far above those of the backup, so
-that fencing tokens from before are not valid again, and databases need not forget
-any.
+const restoreHelp = `Creates the namespaces of a backup in a new group of managers, after the old group is
+lost permanently. Their generations start far above those of the backup, so that old
+fencing tokens stay invalid, and databases can keep the tokens they have recorded.
 
-No manager of the old group may run any more: owners that still renew with it would
-have their keys beside those of the new group. What they were granted before runs out,
-and for that restore waits first, as long as the longest lease lasts. Say
---owners-stopped if none of them runs.
+No manager of the old group may run: owners that still renew with it would own their
+keys at the same time as owners of the new group. Their existing leases must expire, so
+restore first waits for the longest lease. Pass --owners-stopped if no owner runs.
 
-Start owners and lookups again afterwards. Those that go on remember the old group's
-term, and do not listen to the new leader until it has a term above that.
+Restart owners and lookups afterwards. A process that is not restarted remembers the old
+group's term, and ignores the new leader until its term is higher.
 
-Restoring again is harmless: what is there already stays as it is.`
+Repeating a restore is safe: existing namespaces are left unchanged.`
 
 func newRestoreCommand() *cobra.Command {
 	var stopped bool
@@ -118,9 +115,9 @@ func newRestoreCommand() *cobra.Command {
 		Short:   "Create the namespaces of a backup in a new group of managers",
 		Long:    restoreHelp,
 		Example: "  leasehold manager restore leasehold.backup.json",
-		Args:    cli.OneArgument("the file that a backup is in, or - for standard input"),
+		Args:    cli.OneArgument("the file with a backup, or - for standard input"),
 	}
-	cmd.Flags().BoolVar(&stopped, "owners-stopped", false, "do not wait for leases to run out: no owner runs")
+	cmd.Flags().BoolVar(&stopped, "owners-stopped", false, "do not wait for leases to expire: no owner runs")
 	c := cli.NewClient(cmd)
 	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
 		saved, err := readBackup(args[0], cmd.InOrStdin())
@@ -138,8 +135,8 @@ func newRestoreCommand() *cobra.Command {
 	return cmd
 }
 
-// maxBackup is how large a backup may be: as many namespaces as there can be, each with a
-// page of configuration.
+// maxBackup bounds the size of a backup: the maximum number of namespaces, with a page of
+// configuration each.
 const maxBackup = 64 << 20
 
 func readBackup(name string, stdin io.Reader) (admin.Backup, error) {
@@ -149,7 +146,7 @@ func readBackup(name string, stdin io.Reader) (admin.Backup, error) {
 		if err != nil {
 			return admin.Backup{}, err
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer f.Close() //nolint:errcheck // read-only
 		in = f
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxBackup+1))
@@ -157,7 +154,7 @@ func readBackup(name string, stdin io.Reader) (admin.Backup, error) {
 		return admin.Backup{}, err
 	}
 	if len(text) > maxBackup {
-		return admin.Backup{}, fmt.Errorf("it has more than %d MiB, and is no backup", maxBackup>>20)
+		return admin.Backup{}, fmt.Errorf("the file has more than %d MiB, which is too large for a backup", maxBackup>>20)
 	}
 	return admin.ParseBackup(text)
 }
@@ -168,13 +165,13 @@ func restoredText(d admin.Restored) string {
 		text += "  " + console.Shown(name) + "\n"
 	}
 	if len(d.There) > 0 {
-		text += fmt.Sprintf("%s there already\n", console.Counted(len(d.There), "namespace"))
+		text += fmt.Sprintf("%s existed already\n", console.Counted(len(d.There), "namespace"))
 	}
 	return text
 }
 
 func waitOut(ctx context.Context, c *cli.Client, longest time.Duration) error {
-	if err := cli.Write(c.Errs, fmt.Sprintf("waiting for %v, until no lease of the lost managers is valid\n", longest)); err != nil {
+	if err := cli.Write(c.Errs, fmt.Sprintf("waiting %v until every lease of the lost managers has expired\n", longest)); err != nil {
 		return err
 	}
 	if !cli.Pause(ctx, longest) {

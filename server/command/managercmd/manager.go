@@ -1,4 +1,4 @@
-// Package managercmd is the subcommand "manager": it runs a manager with its store and pages, and looks after a group of managers.
+// Package managercmd is the subcommand "manager": it runs a manager, and administers a group of managers.
 package managercmd
 
 import (
@@ -9,31 +9,29 @@ import (
 	"github.com/leasehold-dev/leasehold/server/managerd"
 )
 
-const managerHelp = `Runs a manager: the process that grants leases and tells owners and lookups about
-them. With no flags it keeps its tables itself, in a directory, and is alone: good
-for trying things out, and for a service that can wait for one restart.
+const managerHelp = `Runs a manager: the process that grants leases and sends the lease table to owners and
+lookups. Without flags it is a single manager with its tables in a directory: suitable for
+trials, and for services that tolerate the downtime of one restart.
 
-Three managers that name each other with --members form a group that survives the
-loss of one; a further one joins a running group with --join. With --etcd the
-tables are in an etcd cluster that you already run, and any number of managers
-can stand in front of it.
+Three managers that list each other with --members form a group that tolerates the
+failure of one; further ones join a running group with --join. With --etcd the tables are
+in an existing etcd cluster, and any number of managers can use it.
 
-With --store flease nothing is kept anywhere: the managers that --peers names agree
-among themselves who leads, and a new leader asks the owners what they have. A
-majority of them must live, and remember the namespaces: do not restart more than
-one at a time. A new group begins when all of them are up.
+With --store flease nothing is stored: the managers listed in --peers elect a leader among
+themselves, and a new leader rebuilds the tables from the owners. A majority of the
+managers must survive to keep the namespaces: restart only one at a time. A new group
+starts when all of them run.
 
-With --tls-dir it speaks TLS 1.3, and does for everybody what the file of --access
-permits: 'leasehold pki init' makes certificates and such a file. Both are read again
-when they change, but for whom an embedded store trusts when it connects to others.
-Without, what is not on this computer is spoken to in plain text only with --insecure,
-which is for networks that can be trusted.
+With --tls-dir it uses TLS 1.3 and permits only what the --access file grants: 'leasehold
+pki init' creates certificates and such a file. Both are reloaded when they change, except
+for the CAs of an embedded store's outgoing connections. Without TLS, plaintext to other
+computers requires --insecure, which is only for trusted networks.
 
-Every flag can also be set by a variable, --data-dir by LEASEHOLD_DATA_DIR, and by
-a YAML file that --config or LEASEHOLD_CONFIG names, with the key data-dir. Flags
-prevail over variables, variables over the file.
+Every flag is also an environment variable (--data-dir is LEASEHOLD_DATA_DIR) and a key of
+the YAML file in --config or LEASEHOLD_CONFIG (data-dir). Flags override variables,
+variables override the file.
 
-It stops on Ctrl-C or SIGTERM. Owners keep their leases while another manager
+It stops on SIGINT (Ctrl-C) or SIGTERM. Owners keep their leases while another manager
 takes over.
 
 ` + daemon.TracesHelp
@@ -48,14 +46,14 @@ const managerExample = `  leasehold manager run                                 
   leasehold manager run --store flease --listen 127.0.0.1:7501 --http 127.0.0.1:7511 \
     --peers 127.0.0.1:7501,127.0.0.1:7502,127.0.0.1:7503`
 
-const groupHelp = `Runs managers, and looks after a group of them: managers that keep the lease tables
-themselves form a group, which works while more than half of its members do. A new one
-joins with "leasehold manager run --join"; one that is gone for good is removed with
-"leasehold manager remove", so that it no longer counts.`
+const groupHelp = `Runs managers, and administers a group of them. Managers with embedded stores form a
+group, which works while a majority of its members runs. A new manager joins with
+"leasehold manager run --join"; one that failed permanently is removed from the quorum
+with "leasehold manager remove".`
 
 // New returns the command.
 func New() *cobra.Command {
-	return cli.Group("manager", "Run a manager, and look after a group of them", groupHelp,
+	return cli.Group("manager", "Run a manager, and administer a group of them", groupHelp,
 		NewRunCommand(), newListCommand(), newRemoveCommand(), newBackupCommand(), newRestoreCommand())
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
-// namespaceOptions is what flags say about a namespace's configuration. What
-// is valid is for the manager to decide; flags only say what is asked for.
+// namespaceOptions holds the flags of a namespace's configuration. The manager validates
+// the values.
 type namespaceOptions struct {
 	flags        *pflag.FlagSet
 	preset       string
@@ -41,34 +41,34 @@ type namespaceOptions struct {
 func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
 	o := &namespaceOptions{flags: pflag.NewFlagSet("configuration", pflag.ContinueOnError)}
 	f := o.flags
-	f.StringVar(&o.preset, "preset", "", "start from a `set` of times: paper (60s, 15s, 65/60: Centrifuge's) or default")
-	f.DurationVar(&o.lease, "lease", 0, "how long a lease lasts (default 10s)")
-	f.DurationVar(&o.renew, "renew", 0, "how often owners renew (default a quarter of the lease)")
-	f.Float64Var(&o.drift, "drift", 0, "by how much the rates of two clocks may differ (default 1.2)")
-	f.StringVar(&o.policy, "policy", "", fmt.Sprintf("how keys are divided: %s (default %s)", strings.Join(partition.Names(), ", "), partition.DefaultName))
+	f.StringVar(&o.preset, "preset", "", "start from a `set` of times: paper (60s, 15s, 65/60, as in Centrifuge) or default")
+	f.DurationVar(&o.lease, "lease", 0, "lease duration (default 10s)")
+	f.DurationVar(&o.renew, "renew", 0, "renewal interval (default a quarter of the lease)")
+	f.Float64Var(&o.drift, "drift", 0, "maximum ratio of the rates of two clocks (default 1.2)")
+	f.StringVar(&o.policy, "policy", "", fmt.Sprintf("assignment policy: %s (default %s)", strings.Join(partition.Names(), ", "), partition.DefaultName))
 	f.Uint32Var(&o.virtualNodes, "virtual-nodes", 0, "for consistent and adaptive: points per owner of weight 1 (default 64)")
-	f.StringVar(&o.static, "static", "", "for static: a `file` with lines START OWNER, START a key of 16 hexadecimal digits,\nsorted, from 0000000000000000 on; without an owner nobody gets the keys")
-	f.Uint32Var(&o.maxOwners, "max-owners", 0, "how many owners may be connected (default 4096)")
-	f.Float64Var(&o.churn, "churn", 0, "the `share` of the keys that may move in a minute for the sake of balance, up to 1 (default 0.09)")
-	f.DurationVar(&o.rebalance, "rebalance", 0, "how often the policy looks at the loads (default 10s)")
-	f.Uint32Var(&o.moves, "moves", 0, "how many ranges an owner sends, and takes in, at a time, up to 64 (default 4)")
-	f.DurationVar(&o.moveTimeout, "move-timeout", 0, "how long a move may make no progress (default 1m)")
+	f.StringVar(&o.static, "static", "", "for static: `file` with lines START OWNER, where START is a key of 16 hexadecimal digits,\nsorted, from 0000000000000000 on; without OWNER the keys stay vacant")
+	f.Uint32Var(&o.maxOwners, "max-owners", 0, "maximum number of connected owners (default 4096)")
+	f.Float64Var(&o.churn, "churn", 0, "maximum `share` of the keys that balancing may move per minute, up to 1 (default 0.09)")
+	f.DurationVar(&o.rebalance, "rebalance", 0, "interval at which the policy evaluates the loads (default 10s)")
+	f.Uint32Var(&o.moves, "moves", 0, "maximum number of concurrent transfers from and to an owner, up to 64 (default 4)")
+	f.DurationVar(&o.moveTimeout, "move-timeout", 0, "timeout of a transfer without progress (default 1m)")
 	cmd.Flags().AddFlagSet(f)
 	cli.CompleteWith(cmd, "preset", cli.OneOf("paper", "default"))
 	cli.CompleteWith(cmd, "policy", cli.OneOf(partition.Names()...))
 	return o
 }
 
-func (o *namespaceOptions) something() error {
+func (o *namespaceOptions) requireChange() error {
 	given := false
 	o.flags.VisitAll(func(f *pflag.Flag) { given = given || f.Changed })
 	if !given {
-		return errors.New("there is nothing to change: give at least one of the flags that configure a namespace")
+		return errors.New("no change requested: pass at least one flag of the configuration")
 	}
 	return nil
 }
 
-// apply changes a configuration to what the flags say. A lease without a renewal time has the default one.
+// apply applies the flags to a configuration. A new lease duration resets the renewal interval to its default.
 func (o *namespaceOptions) apply(n *admin.Namespace) error {
 	if err := o.positive(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (o *namespaceOptions) apply(n *admin.Namespace) error {
 	return o.applyPolicy(n)
 }
 
-// positive refuses zeros, which would be taken for what is usual.
+// positive rejects zeros, which the manager would replace by defaults.
 func (o *namespaceOptions) positive() error {
 	for _, f := range []struct {
 		flag  string
@@ -112,7 +112,7 @@ func (o *namespaceOptions) positive() error {
 		{"move-timeout", float64(o.moveTimeout)},
 	} {
 		if o.flags.Changed(f.flag) && !(f.value > 0) {
-			return fmt.Errorf("--%s: want more than 0; leave it out for what is usual", f.flag)
+			return fmt.Errorf("--%s: want more than 0; omit the flag for the default", f.flag)
 		}
 	}
 	return nil
@@ -138,9 +138,9 @@ func (o *namespaceOptions) applyPolicy(n *admin.Namespace) error {
 	static := partition.Static{}.Name()
 	switch {
 	case o.static != "" && o.policy != "" && o.policy != static:
-		return fmt.Errorf("--static is for the policy static, and --policy says %s", o.policy)
+		return fmt.Errorf("--static requires the policy static, and --policy is %s", o.policy)
 	case o.policy == static && o.static == "":
-		return errors.New("--policy static needs --static FILE, which says who gets which keys")
+		return errors.New("--policy static requires --static FILE, which assigns keys to owners")
 	case o.static != "":
 		slots, err := readSlots(o.static)
 		if err != nil {
@@ -148,7 +148,7 @@ func (o *namespaceOptions) applyPolicy(n *admin.Namespace) error {
 		}
 		n.Policy, n.Static, n.VirtualNodes = static, slots, 0
 	case o.policy != "" && o.policy != n.Policy:
-		// What belongs to the policy before it would be refused with this one.
+		// Options of the previous policy are invalid for the new one.
 		n.Policy, n.Static, n.VirtualNodes = o.policy, nil, 0
 	}
 	if o.flags.Changed("virtual-nodes") {
@@ -157,8 +157,7 @@ func (o *namespaceOptions) applyPolicy(n *admin.Namespace) error {
 	return nil
 }
 
-// maxSlotsFile bounds a file of slots: as many as there may be, each with the
-// longest of names.
+// maxSlotsFile bounds a file of slots: the maximum number, each with the longest name.
 const maxSlotsFile = wire.MaxStaticSlots * (16 + 1 + leasehold.MaxOwnerIDLen + 2)
 
 func readSlots(path string) ([]admin.Slot, error) {
@@ -166,7 +165,7 @@ func readSlots(path string) ([]admin.Slot, error) {
 	if err != nil {
 		return nil, cli.Fail(err)
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // read-only
 	var slots []admin.Slot
 	lines := bufio.NewScanner(io.LimitReader(file, maxSlotsFile))
 	for number := 1; lines.Scan(); number++ {
@@ -185,7 +184,7 @@ func readSlots(path string) ([]admin.Slot, error) {
 		return nil, cli.Fail(fmt.Errorf("--static %s: %w", path, err))
 	}
 	if len(slots) == 0 {
-		return nil, fmt.Errorf("--static %s: there is no line START OWNER in it", path)
+		return nil, fmt.Errorf("--static %s: the file has no line START OWNER", path)
 	}
 	return slots, nil
 }

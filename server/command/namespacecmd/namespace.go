@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const namespaceHelp = `A namespace is one pool of servers with one key space and one lease table.
-Nothing done in one changes another. These commands list, create, change and
+const namespaceHelp = `A namespace is a pool of servers with one key space and one lease table.
+Namespaces are independent of each other. These commands list, create, change and
 delete namespaces.`
 
 // New returns the command.
@@ -29,7 +29,7 @@ func New() *cobra.Command {
 func newListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List all namespaces and how they are configured",
+		Short: "List all namespaces and their configuration",
 		Args:  cli.NoArguments,
 	}
 	c := cli.NewClient(cmd)
@@ -72,7 +72,7 @@ func policyText(d admin.Namespace) string {
 func newShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show NAME",
-		Short:   "Show how a namespace is configured and how it fares",
+		Short:   "Show the configuration and the status of a namespace",
 		Example: "  leasehold namespace show presence",
 		Args:    cli.OneArgument("the name of a namespace"),
 	}
@@ -87,8 +87,8 @@ func newShowCommand() *cobra.Command {
 	return cmd
 }
 
-// A NamespaceShown is what "namespace show --json" prints. Its status is left
-// out if no leader could tell it.
+// A NamespaceShown is the output of "namespace show --json". Status is missing if no leader
+// responds.
 type NamespaceShown struct {
 	admin.Namespace
 	Status *admin.NamespaceStatus `json:"status,omitempty"`
@@ -105,7 +105,7 @@ func showNamespace(ctx context.Context, c *cli.Client, name string) (shown Names
 	return shown, err
 }
 
-func looksAtLoad(d admin.Namespace) bool {
+func usesLoads(d admin.Namespace) bool {
 	return d.Policy == partition.Balanced{}.Name() || d.Policy == partition.Adaptive{}.Name()
 }
 
@@ -118,39 +118,39 @@ func (n NamespaceShown) text() string {
 			console.Entry{"ready", cli.ReadyText(s)},
 			console.Entry{"owners", console.Grouped(uint64(s.Owners))},
 			console.Entry{"ranges", cli.VacancyText(s)},
-			console.Entry{"lookups", fmt.Sprintf("%s at the manager asked", console.Grouped(uint64(s.Lookups)))},
+			console.Entry{"lookups", fmt.Sprintf("%s at this manager", console.Grouped(uint64(s.Lookups)))},
 			console.Entry{"lsn", console.Grouped(uint64(s.LSN))},
 			console.Entry{"generation", cli.Decimal(uint64(s.NewestGeneration)) + " is the newest"})
 	}
 	text := console.Facts(append(lines,
 		console.Entry{"lease", fmt.Sprintf("%s, renewed every %s", cli.Seconds(n.Lease), cli.Seconds(n.Renew))},
-		console.Entry{"drift", fmt.Sprintf("clocks may differ in rate by a factor of %.4g", n.Drift)},
+		console.Entry{"drift", fmt.Sprintf("clock rates may differ by a factor of %.4g", n.Drift)},
 		console.Entry{"policy", policyText(n.Namespace)},
-		console.If(looksAtLoad(n.Namespace) && n.Churn > 0, "balance", fmt.Sprintf("at most %s of the keys move in a minute, looked at every %s", console.Percent(n.Churn), cli.Seconds(n.Rebalance))),
+		console.If(usesLoads(n.Namespace) && n.Churn > 0, "balance", fmt.Sprintf("at most %s of the keys move per minute, evaluated every %s", console.Percent(n.Churn), cli.Seconds(n.Rebalance))),
 		console.If(s.Lull != "", "not now", s.Lull),
-		console.If(n.Moves > 0, "moves", fmt.Sprintf("%d of an owner at a time, given up after %s without progress", n.Moves, cli.Seconds(n.MoveTimeout))),
+		console.If(n.Moves > 0, "moves", fmt.Sprintf("at most %d per owner at a time, timeout %s without progress", n.Moves, cli.Seconds(n.MoveTimeout))),
 		console.Entry{"max owners", console.Grouped(uint64(n.MaxOwners))}))
 	if len(n.Static) == 0 {
 		return text
 	}
 	return text + "\n" + console.Table([]console.Column{console.Left("FROM KEY"), console.Left("OWNER")},
-		console.Rows(n.Static, func(s admin.Slot) []string { return []string{s.Start.String(), cli.OrNobody(s.Owner)} }))
+		console.Rows(n.Static, func(s admin.Slot) []string { return []string{s.Start.String(), cli.OrNone(s.Owner)} }))
 }
 
-const createHelp = `Creates a namespace. What no flag says gets its default: leases of 10 s, renewed
-every quarter of that, a drift bound of 1.20, the policy balanced, which moves at
-most 9 % of the keys in a minute, and at most 4,096 owners.
+const createHelp = `Creates a namespace. Defaults: leases of 10 s, renewed at a quarter of that, a drift
+bound of 1.20, the policy balanced, which moves at most 9 % of the keys per minute, and
+at most 4,096 owners.
 
-A shorter lease means that the keys of a server that dies are unavailable for a
-shorter time, and more messages. The drift bound is by how much the rates of two
-clocks may differ; too low a bound is unsafe.
+A shorter lease reduces the unavailability of keys after a server fails, and increases
+the number of messages. The drift bound is the maximum ratio of the rates of two clocks;
+a bound below the actual ratio is unsafe.
 
-The policy decides who gets which keys: "leasehold-lab policy list" says what there is.
-For the sake of balance it moves at most --churn of the keys in a minute; keys
-whose owner has gone are not counted.
+The policy assigns keys to owners: "leasehold-lab policy list" describes the policies.
+Balancing moves at most --churn of the keys per minute; keys of failed owners do not
+count.
 
-A namespace that existed before goes on with its generations where they ended,
-so that tokens of its former life are never valid again.`
+If a namespace of this name existed before, its generations continue, so that fencing
+tokens of the deleted namespace stay invalid.`
 
 const createExample = `  leasehold namespace create presence
   leasehold namespace create presence --lease 5s --churn 0.02
@@ -180,17 +180,16 @@ func newCreateCommand() *cobra.Command {
 	return cmd
 }
 
-const updateHelp = `Changes what flags say, and leaves the rest as it is. Leases that are held keep
-what they were promised; a shorter lease takes full effect when the longer ones
-have run out.
+const updateHelp = `Changes the configuration that flags set, and keeps the rest. Existing leases keep
+their promised duration; a shorter lease takes full effect when the longer ones have
+expired.
 
-If --lease is given without --renew, renewals come every quarter of the new
-lease.`
+--lease without --renew sets the renewal interval to a quarter of the new lease.`
 
 func newUpdateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "update NAME",
-		Short:   "Change how a namespace is configured",
+		Short:   "Change the configuration of a namespace",
 		Long:    updateHelp,
 		Example: "  leasehold namespace update presence --lease 20s",
 		Args:    cli.OneArgument("the name of a namespace"),
@@ -199,7 +198,7 @@ func newUpdateCommand() *cobra.Command {
 	c := cli.NewClient(cmd)
 	cmd.ValidArgsFunction = c.CompleteNamespace()
 	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
-		if err := o.something(); err != nil {
+		if err := o.requireChange(); err != nil {
 			return err
 		}
 		c.Namespace = args[0]
@@ -217,9 +216,9 @@ func edited(ctx context.Context, c *cli.Client, did string, edit func() (admin.N
 	})
 }
 
-const deleteHelp = `Deletes a namespace and its lease table. Its owners' leases run out, and callers
-no longer find anyone. There is no way back: a namespace that is created with
-the same name is empty. Say --yes to show that you mean it.`
+const deleteHelp = `Deletes a namespace and its lease table. Its owners' leases expire, and lookups find no
+owner. This cannot be undone: a new namespace of the same name is empty. Pass --yes to
+confirm.`
 
 func newDeleteCommand() *cobra.Command {
 	var yes bool
@@ -230,12 +229,12 @@ func newDeleteCommand() *cobra.Command {
 		Example: "  leasehold namespace delete presence --yes",
 		Args:    cli.OneArgument("the name of a namespace"),
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "yes, really")
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm the deletion")
 	c := cli.NewClient(cmd)
 	cmd.ValidArgsFunction = c.CompleteNamespace()
 	cmd.RunE = c.Run(func(ctx context.Context, args []string) error {
 		if !yes {
-			return cli.Fail(fmt.Errorf("this would end all leases in %q, for good; add --yes if you mean it", args[0]))
+			return cli.Fail(fmt.Errorf("this would permanently end all leases in %q; pass --yes to confirm", args[0]))
 		}
 		return cli.Answer(ctx, c, func(ctx context.Context, _ string) (map[string]string, error) {
 			return map[string]string{"deleted": args[0]}, c.Admin.DeleteNamespace(ctx, args[0])

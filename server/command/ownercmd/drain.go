@@ -14,14 +14,14 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const drainHelp = `Has all keys of an owner moved to others, with their state, and waits until that
-is done. The owner serves its keys until each of them has moved, and gets no more
-of them until its process ends or the drain is cancelled.
+const drainHelp = `Moves all keys of an owner to others, with their state, and waits until that is done.
+The owner serves each key until it has moved, and receives no new ones until its process
+ends or the drain is cancelled.
 
-State can be moved if the owner and whoever takes it were started with a mover.
-If not, it is lost, and the drain is refused unless --lose-state is given.
+State can move if the source and the target were started with a mover. Otherwise it would
+be lost, and the drain is rejected unless --lose-state is given.
 
-Ctrl-C ends the waiting, not the drain; --cancel ends the drain.`
+Ctrl-C ends the wait, not the drain; --cancel ends the drain.`
 
 const drainExample = `  leasehold owner drain server-3 -n presence --dry-run
   leasehold owner drain server-3 -n presence --within 10m && ssh server-3 reboot
@@ -31,13 +31,13 @@ func newDrainCommand() *cobra.Command {
 	cancel := false
 	cmd := &cobra.Command{
 		Use:     "drain OWNER",
-		Short:   "Move everything away from an owner",
+		Short:   "Move all keys away from an owner",
 		Long:    drainHelp,
 		Example: drainExample,
 		Args:    cli.OneArgument("the name of an owner"),
 	}
 	o := cli.AddOrderFlags(cmd).CanWait(cmd)
-	cmd.Flags().BoolVar(&cancel, "cancel", false, "let the owner take part again; what has moved stays where it is for now")
+	cmd.Flags().BoolVar(&cancel, "cancel", false, "end the drain; moved keys stay with their new owners for now")
 	for _, other := range []string{"dry-run", "lose-state", "no-wait", "within"} {
 		cmd.MarkFlagsMutuallyExclusive("cancel", other)
 	}
@@ -59,7 +59,7 @@ func undrain(ctx context.Context, c *cli.Client, owner string) error {
 	return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (admin.Drain, error) {
 		return admin.Drain{Namespace: namespace, Owner: owner, Outcome: admin.OutcomeCancelled}, c.Admin.CancelDrain(ctx, namespace, owner)
 	}, func(d admin.Drain) string {
-		return fmt.Sprintf("%s: %s takes part again\n", console.Good("cancelled"), console.Shown(d.Owner))
+		return fmt.Sprintf("%s: %s can receive keys again\n", console.Good("cancelled"), console.Shown(d.Owner))
 	})
 }
 
@@ -69,7 +69,7 @@ func drain(ctx context.Context, c *cli.Client, owner string, o *cli.OrderOptions
 	})
 	switch {
 	case errors.Is(err, admin.ErrNoTaker):
-		return cli.Fail(fmt.Errorf("nobody else can take the keys of %s: start another owner first\nWith --no-wait it is drained all the same, as soon as there is one", console.Shown(owner)))
+		return cli.Fail(fmt.Errorf("no other owner can receive the keys of %s: start another owner first\nWith --no-wait the drain starts as soon as there is one.", console.Shown(owner)))
 	case err != nil:
 		return err
 	case o.DryRun:
@@ -86,16 +86,16 @@ func awaitDrain(ctx context.Context, c *cli.Client, d *admin.Drain, o *cli.Order
 	wait := func(ctx context.Context, report func(float64, string, error)) error {
 		return d.Wait(ctx, func(p admin.Progress, trouble error) { report(p.Share, drainText(d, p), trouble) })
 	}
-	goesOn := func() string {
-		return fmt.Sprintf("%s still has %s, %s of the keys. The drain goes on; see 'leasehold range moves', or end it with 'leasehold owner drain %s --cancel'.",
+	unfinished := func() string {
+		return fmt.Sprintf("%s still has %s, %s of the keys. The drain continues: see 'leasehold range moves', or end it with 'leasehold owner drain %s --cancel'.",
 			console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share), console.Shown(d.Owner))
 	}
-	return o.Await(ctx, c, d, wait, func() string { return drainedText(d) }, goesOn, func(err error) error {
+	return o.Await(ctx, c, d, wait, func() string { return drainedText(d) }, unfinished, func(err error) error {
 		switch {
 		case errors.Is(err, admin.ErrDrainEnded):
-			return fmt.Errorf("%s is no longer drained: somebody has cancelled it, or a manager died before the owner heard of it\nLook with 'leasehold owner list', and drain it again if that is meant", console.Shown(d.Owner))
+			return fmt.Errorf("the drain of %s has ended: it was cancelled, or a manager failed before the owner received it\nCheck with 'leasehold owner list', and repeat the drain if necessary.", console.Shown(d.Owner))
 		case errors.Is(err, admin.ErrStateLost):
-			return fmt.Errorf("%s left with %s: the state of up to %s of the keys is lost\nIts process ended before all of it had moved; 'leasehold key history' says what became of a key",
+			return fmt.Errorf("%s left with %s: the state of up to %s of the keys is lost\nIts process ended before all state had moved; 'leasehold key history' shows the history of a key.",
 				console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Lost))
 		}
 		return nil
@@ -104,7 +104,7 @@ func awaitDrain(ctx context.Context, c *cli.Client, d *admin.Drain, o *cli.Order
 
 func drainText(d *admin.Drain, p admin.Progress) string {
 	if p.Gone {
-		return console.Shown(d.Owner) + " has left; its leases are about to end"
+		return console.Shown(d.Owner) + " has left; its leases are ending"
 	}
 	return fmt.Sprintf("%s has %s, %s of the keys; %s, %s sent",
 		console.Shown(d.Owner), console.Counted(int(d.Leases), "lease"), console.Percent(d.Share), console.Counted(p.Moves, "move"), humanize.IBytes(d.Sent))
@@ -115,6 +115,6 @@ func drainedText(d *admin.Drain) string {
 	if d.Outcome == admin.OutcomeLeft {
 		return fmt.Sprintf("%s has %s after %s: its process has ended\n", console.Shown(d.Owner), console.Good("left"), took)
 	}
-	return fmt.Sprintf("%s %s in %s: it has nothing, and gets nothing until its process ends or 'leasehold owner drain %s --cancel'\n",
+	return fmt.Sprintf("%s %s in %s: it owns nothing, and receives nothing until its process ends or 'leasehold owner drain %s --cancel'\n",
 		console.Good("drained"), console.Shown(d.Owner), took, console.Shown(d.Owner))
 }

@@ -1,4 +1,4 @@
-// Package ownercmd has the subcommands about owners.
+// Package ownercmd is the subcommand "owner".
 package ownercmd
 
 import (
@@ -16,26 +16,26 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const ownersHelp = `Lists the owners of a namespace: the servers that hold its keys, that want to, or
-that are waited for. The states are:
+const ownersHelp = `Lists the owners of a namespace: servers that hold keys, want to join, or are expected to
+return. The states are:
 
-  member   it takes part
-  greeted  it has spoken, but has not shown yet that it hears
-  waiting  another session has its name: it gets nothing until that one is gone
-  silent   it holds leases and has not spoken to this leader: it is waited for
+  member   joined
+  greeted  its hello was received, but no acknowledgement of the manager's reply yet
+  waiting  another session has its name: it receives no keys until that session ends
+  silent   it holds leases and has not contacted this leader yet
 
-An owner is shown as suspended if its leases have passed their deadline: it was not heard
-for longer than a lease, and is kept because no other owner could have its keys, or has
-the time of a lease to return after an outage. If its process lives, it keeps its state
-and serves nothing until the leader has answered it.
+An owner is suspended if its leases have passed their deadline and are kept: no renewal
+arrived for longer than a lease, and either no other owner can receive its keys, or it may
+still return after an outage. If its process lives, it keeps its state and serves nothing
+until the leader responds to it.
 
-A member that is draining gets no keys, because an operator wants it so; one that
-is leaving wants it so itself, and ends when its keys have moved.
+A draining member receives no keys on an operator's order; a leaving member drains itself,
+and ends when its keys have moved.
 
-Load is the work per second that the owner last reported. Moves are under way to
-it (in) and from it (out), if it can move state at all; whether it can, a leader
-that is older than this command does not know. Patience is for how long it may still be silent before its keys
-go to others.`
+Load is the work per second in the owner's last report. Moves counts the transfers to the
+owner (in) and from it (out); "cannot" means that it cannot transfer state, "unknown" that
+the leader is older than this command. Patience is the time until the keys of a silent
+owner go to others.`
 
 // New returns the command.
 func New() *cobra.Command {
@@ -57,7 +57,7 @@ func newListCommand() *cobra.Command {
 
 func ownersTable(d admin.Owners) string {
 	if len(d.Owners) == 0 {
-		return "Nobody has joined " + console.Shown(d.Namespace) + " yet: all its keys are vacant.\n"
+		return "No owner has joined " + console.Shown(d.Namespace) + " yet: all its keys are vacant.\n"
 	}
 	rows := console.Rows(d.Owners, func(o admin.Owner) []string {
 		return []string{
@@ -71,8 +71,8 @@ func ownersTable(d admin.Owners) string {
 	}, rows)
 }
 
-const showHelp = `Shows one owner: its session, and the ranges that it holds. If several processes have
-its name, each session is shown; one of them holds the ranges, and the others wait.`
+const showHelp = `Shows one owner: its session, and its ranges. If several processes have the same name,
+each session is shown; one of them holds the ranges, and the others wait.`
 
 func newShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -92,7 +92,7 @@ func newShowCommand() *cobra.Command {
 	return cmd
 }
 
-// shown is what "owner show --json" prints.
+// shown is the output of "owner show --json".
 type shown struct {
 	Sessions []admin.Owner `json:"sessions"`
 	admin.Ranges
@@ -105,7 +105,7 @@ func show(ctx context.Context, c *cli.Client, namespace, owner string) (shown, e
 	}
 	sessions := slices.DeleteFunc(all.Owners, func(o admin.Owner) bool { return o.Owner != owner })
 	if len(sessions) == 0 {
-		return shown{}, leasehold.Errorf("show owner", leasehold.ErrNotFound, owner, "no owner of %s has this name; see 'leasehold owner list -n %s'", namespace, namespace)
+		return shown{}, leasehold.Errorf("show owner", leasehold.ErrNotFound, owner, "no owner in %s has this name; 'leasehold owner list -n %s' lists the owners", namespace, namespace)
 	}
 	held, err := c.Admin.Ranges(ctx, namespace, owner)
 	return shown{sessions, held}, err
@@ -126,5 +126,5 @@ func shownText(s shown) string {
 			{"patience", console.Brief(time.Duration(o.Patience))},
 		}) + "\n")
 	}
-	return out.String() + cli.RangesText(s.Ranges, "It holds nothing.")
+	return out.String() + cli.RangesText(s.Ranges, "It holds no ranges.")
 }

@@ -1,4 +1,4 @@
-// Package pkicmd has the subcommands that make certificates and tokens.
+// Package pkicmd contains the subcommands "pki" and "token".
 package pkicmd
 
 import (
@@ -15,18 +15,18 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const pkiHelp = `With TLS, whoever connects shows a certificate that says who it is. These commands
-are a small certification authority for those who have none: "init" makes all that
-a first setup needs, "issue" makes and renews one certificate, "revoke" takes one
-back, "show" says what is in a file.
+const pkiHelp = `With TLS, every client authenticates by a certificate. These commands are a small
+certification authority for deployments without one: "init" creates everything for a
+first setup, "issue" creates or renews one certificate, "revoke" revokes one, "show"
+prints the content of a file.
 
-Certificates of another CA do as well: an identity is a URI or a host name among
-the subject alternative names of a certificate, and the access policy says what it
-may do.`
+Certificates of another CA work as well: an identity is a URI or a host name among the
+subject alternative names of a certificate, and the access policy grants permissions to
+it.`
 
 // New returns the command.
 func New() *cobra.Command {
-	return cli.Group("pki", "Make certificates for managers, owners, lookups and operators", pkiHelp,
+	return cli.Group("pki", "Create certificates for managers, owners, lookups and operators", pkiHelp,
 		newInitCommand(), newIssueCommand(), newRevokeCommand(), newShowCommand())
 }
 
@@ -36,7 +36,7 @@ const (
 )
 
 func daysFlag(cmd *cobra.Command, days *int) {
-	cmd.Flags().IntVar(days, "days", int(pki.LeafLifetime/(24*time.Hour)), "for how many `days` certificates are valid")
+	cmd.Flags().IntVar(days, "days", int(pki.LeafLifetime/(24*time.Hour)), "validity of certificates in `days`")
 }
 
 func lifetimeOf(days int) (time.Duration, error) {
@@ -46,7 +46,7 @@ func lifetimeOf(days int) (time.Duration, error) {
 	return time.Duration(days) * 24 * time.Hour, nil
 }
 
-// An issuedDocument is a certificate in what "pki init" and "pki issue" print.
+// An issuedDocument is a certificate in the output of "pki init" and "pki issue".
 type issuedDocument struct {
 	Identity string    `json:"identity"`
 	Role     string    `json:"role"`
@@ -74,24 +74,23 @@ func issuedText(all []issuedDocument) string {
 		}))
 }
 
-const pkiInitHelp = `Makes a directory with a CA, a certificate with its key for each manager, owner,
-lookup and operator that a flag names, and access.yaml, a policy that permits each
-of them what its role says and everybody else nothing.
+const pkiInitHelp = `Creates a directory with a CA, a certificate and key for each manager, owner, lookup and
+operator that a flag names, and access.yaml, a policy that grants each of them the
+permissions of its role, and nothing to other clients.
 
-A manager or owner is named with the hosts at which others call it, name=host, or
-name=host+host for several; without, the name is the host. Managers can always be
-called as localhost, too. Lookups are per namespace: each namespace of --owners has
-one.
+A manager or owner has the hosts at which clients connect to it: name=host, or
+name=host+host for several; without a host, the name is the host. Managers are also valid
+for localhost. Lookups are per namespace: each namespace of --owners has one.
 
-The directory of each has the three files that its process needs: tls.crt, tls.key
-and ca.crt. Copy it there and keep it private; keep ca.key where no server is.
-Certificates are valid for --days, the CA for ten years. Nothing is overwritten.`
+Each directory contains the three files of one process: tls.crt, tls.key and ca.crt. Copy
+it to its computer and keep it private; keep ca.key away from servers. Certificates are
+valid for --days, the CA for ten years. Existing files are not overwritten.`
 
 const pkiInitExample = `  leasehold pki init                                        # one manager, on this computer
   leasehold pki init --domain example.org --managers m1=host1,m2=host2,m3=host3 \
       --owners sessions/cache-a=host4,sessions/cache-b=host5 --operators alice,bob`
 
-// pkiInit is what the flags of "pki init" say.
+// pkiInit holds the flags of "pki init".
 type pkiInit struct {
 	dir, domain        string
 	managers, owners   []string
@@ -104,25 +103,25 @@ func newInitCommand() *cobra.Command {
 	var o pkiInit
 	cmd := &cobra.Command{
 		Use:     "init",
-		Short:   "Make a CA, certificates for a whole setup, and the policy that goes with them",
+		Short:   "Create a CA, the certificates of a deployment, and the matching access policy",
 		Long:    pkiInitHelp,
 		Example: pkiInitExample,
 		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dir, "dir", defaultPKIDir, "the `directory` to make")
-	f.StringVar(&o.domain, "domain", "leasehold.internal", "the `domain` of all identities, spiffe://domain/role/...; it need not exist")
-	f.StringSliceVar(&o.managers, "managers", []string{"m1=localhost"}, "the managers, `name=host`, with commas between")
-	f.StringSliceVar(&o.owners, "owners", nil, "the owners, `namespace/name=host`")
-	f.StringSliceVar(&o.lookups, "lookups", nil, "`namespaces` to make a lookup's certificate for, besides those of --owners")
-	f.StringSliceVar(&o.operators, "operators", []string{"admin"}, "the operators' `names`")
+	f.StringVar(&o.dir, "dir", defaultPKIDir, "new `directory`")
+	f.StringVar(&o.domain, "domain", "leasehold.internal", "`domain` of all identities, spiffe://domain/role/...; it need not exist in DNS")
+	f.StringSliceVar(&o.managers, "managers", []string{"m1=localhost"}, "managers, comma-separated `name=host`")
+	f.StringSliceVar(&o.owners, "owners", nil, "owners, comma-separated `namespace/name=host`")
+	f.StringSliceVar(&o.lookups, "lookups", nil, "`namespaces` with a lookup certificate, besides those of --owners")
+	f.StringSliceVar(&o.operators, "operators", []string{"admin"}, "`names` of the operators")
 	daysFlag(cmd, &o.days)
-	f.BoolVar(&o.asJSON, "json", false, "print for programs")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-// A pkiDocument is what "pki init --json" prints.
+// A pkiDocument is the output of "pki init --json".
 type pkiDocument struct {
 	Dir      string           `json:"dir"`
 	Domain   string           `json:"domain"`
@@ -152,8 +151,8 @@ func (o *pkiInit) run(cmd *cobra.Command) error {
 }
 
 func (d pkiDocument) text() string {
-	return fmt.Sprintf("%s a CA for %s, valid until %s\n\n%s\nThe policy for them is %s.\nCopy each directory to where its process runs. Keep %s to yourself: whoever has it\ncan be anybody. \"leasehold pki issue\" renews a certificate; processes take it without a restart.\n",
-		console.Good("made"), d.Domain, d.NotAfter.Format(time.DateOnly), issuedText(d.Issued), d.Policy, d.Dir+"/ca.key")
+	return fmt.Sprintf("%s a CA for %s, valid until %s\n\n%s\nThe access policy is %s.\nCopy each directory to the computer of its process. Keep %s secret: it can issue\nany identity. \"leasehold pki issue\" renews a certificate; processes reload it without a restart.\n",
+		console.Good("created"), d.Domain, d.NotAfter.Format(time.DateOnly), issuedText(d.Issued), d.Policy, d.Dir+"/ca.key")
 }
 
 func (o *pkiInit) parties() ([]pki.Party, error) {
@@ -191,24 +190,23 @@ func nameAndHosts(text string) (name string, hosts []string) {
 	return name, hosts
 }
 
-const pkiIssueHelp = `Makes a certificate with a new key, signed by the CA that "leasehold pki init" made:
-for a manager or an operator with a --name, for an owner with a --namespace and a
---name, for a lookup with a --namespace. A lookup with a --host can also serve: that is
-for gateways whose callers trust the CA.
+const pkiIssueHelp = `Creates a certificate with a new key, signed by the CA of "leasehold pki init": for a
+manager or an operator with --name, for an owner with --namespace and --name, for a lookup
+with --namespace. A lookup with --host can also be a server: this is for gateways whose
+clients trust the CA.
 
-If there is a certificate of the same identity in the directory, it is renewed, for
-the same hosts unless --host says otherwise. A process that uses the files takes the
-new ones without a restart. One of another identity is never overwritten.
+If the directory has a certificate of the same identity, it is renewed, for the same hosts
+unless --host changes them. Running processes reload the files. A certificate of another
+identity is never overwritten.
 
-The access policy decides what the certificate is good for; the rule that it needs
-is printed.`
+The access policy decides the permissions of the identity; the required rule is printed.`
 
 const pkiIssueExample = `  leasehold pki issue owner --namespace sessions --name cache-c --host host6
   leasehold pki issue manager --name m1              # renew it
   leasehold pki issue lookup --namespace sessions --host gateway1 --out ./gateway1
   leasehold pki issue operator --name carol --days 7 --out ./carol`
 
-// pkiIssue is what the flags of "pki issue" say.
+// pkiIssue holds the flags of "pki issue".
 type pkiIssue struct {
 	dir, out        string
 	namespace, name string
@@ -221,21 +219,21 @@ func newIssueCommand() *cobra.Command {
 	var o pkiIssue
 	cmd := &cobra.Command{
 		Use:       "issue manager|owner|lookup|operator",
-		Short:     "Make or renew a certificate",
+		Short:     "Create or renew a certificate",
 		Long:      pkiIssueHelp,
 		Example:   pkiIssueExample,
-		Args:      cli.OneArgument("a role, manager, owner, lookup or operator"),
+		Args:      cli.OneArgument("a role (manager, owner, lookup or operator)"),
 		ValidArgs: []cobra.Completion{"manager", "owner", "lookup", "operator"},
 		RunE:      func(cmd *cobra.Command, args []string) error { return o.run(cmd, pki.Role(args[0])) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dir, "dir", defaultPKIDir, "the `directory` of the CA")
-	f.StringVarP(&o.namespace, "namespace", "n", "", "the `name` of an owner's or lookup's namespace")
-	f.StringVar(&o.name, "name", "", "the `name` of the manager, owner or operator")
-	f.StringSliceVar(&o.hosts, "host", nil, "the `hosts` at which others call it, names or addresses (default as before, or its name)")
-	f.StringVar(&o.out, "out", "", "the `directory` to write to (default its own, in that of the CA)")
+	f.StringVar(&o.dir, "dir", defaultPKIDir, "`directory` of the CA")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "`name` of an owner's or lookup's namespace")
+	f.StringVar(&o.name, "name", "", "`name` of the manager, owner or operator")
+	f.StringSliceVar(&o.hosts, "host", nil, "`hosts` at which clients connect to it, names or addresses (default unchanged, or its name)")
+	f.StringVar(&o.out, "out", "", "output `directory` (default that of the identity, in that of the CA)")
 	daysFlag(cmd, &o.days)
-	f.BoolVar(&o.asJSON, "json", false, "print for programs")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -262,19 +260,18 @@ func issueText(document issuedDocument, rule string) string {
 	if document.Renewed {
 		return console.Good("renewed") + "\n\n" + text
 	}
-	return fmt.Sprintf("%s\n\n%s\nThe access policy must have this rule:\n%s", console.Good("issued"), text, rule)
+	return fmt.Sprintf("%s\n\n%s\nThe access policy requires this rule:\n%s", console.Good("issued"), text, rule)
 }
 
-const pkiRevokeHelp = `Puts certificates of the CA on its revocation list, crl.pem, which every process must
-be given that is to refuse them. Processes that are given it end the connections of
-whoever is on it. A certificate of the same identity that is issued later is another
-one, and is not revoked.`
+const pkiRevokeHelp = `Adds certificates of the CA to its revocation list, crl.pem. Copy the list to every process:
+processes that have it reject the certificates and close their connections. A later
+certificate of the same identity is not revoked.`
 
 func newRevokeCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:     "revoke FILE",
-		Short:   "Put a certificate on the CA's revocation list",
+		Short:   "Add a certificate to the CA's revocation list",
 		Long:    pkiRevokeHelp,
 		Example: "  leasehold pki revoke pki/owner/sessions/cache-a/tls.crt",
 		Args:    cli.OneArgument("a file with the certificate"),
@@ -292,10 +289,10 @@ func newRevokeCommand() *cobra.Command {
 				return cli.Fail(err)
 			}
 			return cli.Write(console.New(cmd.OutOrStdout()), fmt.Sprintf(
-				"%s %x, which is now on the list in %s\nCopy that to every process, as crl.pem in the directory of its --tls-dir: within seconds it counts.\n",
+				"%s %x, which is now in the list in %s\nCopy the list to every process, as crl.pem in its --tls-dir directory; it takes effect within seconds.\n",
 				console.Good("revoked"), certs[0].SerialNumber, file))
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", defaultPKIDir, "the `directory` of the CA")
+	cmd.Flags().StringVar(&dir, "dir", defaultPKIDir, "`directory` of the CA")
 	return cmd
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const pkiShowHelp = `Says of each certificate in a PEM file who it is, until when, and by whom it was
-issued; of a directory, as --tls-dir names it, that is the file tls.crt. Exit status 1
-means that one has expired or is not valid yet.`
+const pkiShowHelp = `Prints the identity, expiry and issuer of each certificate in a PEM file; for a directory,
+such as that of --tls-dir, of its file tls.crt. Exit status 1 means that a certificate has
+expired or is not valid yet.`
 
 func certificateIn(name string) string {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
@@ -32,7 +32,7 @@ func newShowCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:     "show FILE|DIRECTORY",
-		Short:   "Say whose certificate is in a file",
+		Short:   "Show the certificates in a file",
 		Long:    pkiShowHelp,
 		Example: "  leasehold pki show pki/manager/m1/tls.crt",
 		Args:    cli.OneArgument("a file with certificates"),
@@ -51,11 +51,11 @@ func newShowCommand() *cobra.Command {
 			return document.status()
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print for programs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-// A certificatesDocument is what "pki show --json" prints.
+// A certificatesDocument is the output of "pki show --json".
 type certificatesDocument struct {
 	Certificates []certificateDocument `json:"certificates"`
 }
@@ -71,7 +71,7 @@ type certificateDocument struct {
 	CA         bool      `json:"ca"`
 	Client     bool      `json:"client"`
 	Server     bool      `json:"server"`
-	Valid      bool      `json:"valid"` // by its dates, now
+	Valid      bool      `json:"valid"` // at this time
 
 	now time.Time
 }
@@ -108,7 +108,7 @@ func (d certificatesDocument) text() string {
 func (c certificateDocument) text() string {
 	who := console.Shown(strings.Join(c.Identities, " "))
 	if len(c.Identities) == 0 {
-		who = "nobody: it has no identity (subject " + console.Shown(c.Subject) + ")"
+		who = "none: the certificate has no identity (subject " + console.Shown(c.Subject) + ")"
 	}
 	return console.Facts([]console.Entry{
 		console.If(c.CA, "CA", console.Shown(c.Subject)),
@@ -144,20 +144,20 @@ func (c certificateDocument) until() string {
 	return fmt.Sprintf("%s, for another %s", end, console.Brief(c.NotAfter.Sub(c.now)))
 }
 
-//nolint:gosec // a text about tokens, and none
-const tokenHelp = `Draws a bearer token, for people and scripts that have no certificate, and prints it,
-once: nobody keeps it. What the access policy gets is its SHA-256, in the lines that
-are printed with it, and a rule for the identity token:NAME that says what it may do:
-choose its role, lookup or operator, and its namespaces.
+//nolint:gosec // a text about tokens, which contains none
+const tokenHelp = `Generates a bearer token, for people and scripts without a certificate, and prints it once:
+it is not stored. The access policy contains its SHA-256, in the lines that are printed
+with it, and a rule for the identity token:NAME that grants its permissions: choose its
+role, lookup or operator, and its namespaces.
 
-With --out the token goes to a new file that only you can read, and not to the
+With --out the token is written to a new file that only you can read, instead of the
 terminal.`
 
 func NewTokenCommand() *cobra.Command {
 	var name, out, expires string
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make a bearer token, and the lines for the access policy",
+		Short: "Generate a bearer token, and the lines for the access policy",
 		Long:  tokenHelp,
 		Example: `  leasehold token --name alice --out alice.token
   leasehold token --name ci --expires 2027-01-01`,
@@ -178,26 +178,26 @@ func NewTokenCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&name, "name", "", "the `name` of who gets it")
-	f.StringVar(&expires, "expires", "", "the `day` from which it is worth nothing, such as 2027-01-01 (default never)")
-	f.StringVar(&out, "out", "", "the `file` to write it to, which must not exist")
+	f.StringVar(&name, "name", "", "`name` of the token's user")
+	f.StringVar(&expires, "expires", "", "`day` on which the token expires, such as 2027-01-01 (default never)")
+	f.StringVar(&out, "out", "", "output `file`, which must not exist")
 	return cmd
 }
 
-// tokenRule is a rule that permits nothing before somebody has chosen a namespace.
+// tokenRule is a rule that grants nothing until a namespace is filled in.
 //
-//nolint:gosec // a rule about tokens, and none
+//nolint:gosec // a rule about tokens, which contains none
 const tokenRule = `rules:
   - identity: %q
     role: lookup              # or operator
     namespaces: [NAMESPACE]   # some, by name, or "*"
 `
 
-// tokenLines are the lines for the policy. A token's name is like that of a
-// certificate's holder.
+// tokenLines returns the lines for the policy. The name of a token has the syntax of a name in a
+// certificate.
 func tokenLines(name, hash, expires string, now time.Time) (string, error) {
 	if name == "" {
-		return "", errors.New("--name is missing: who gets the token?")
+		return "", errors.New("--name, the name of the token's user, is missing")
 	}
 	if id := secure.Identity("spiffe://domain/" + name); strings.ContainsAny(name, "{}/") || id.Validate() != nil {
 		return "", fmt.Errorf("--name %q: use letters, digits, '.', '_' and '-'", name)
@@ -209,7 +209,7 @@ func tokenLines(name, hash, expires string, now time.Time) (string, error) {
 			return "", fmt.Errorf("--expires %q: want a day, such as 2027-01-01", expires)
 		}
 		if !day.After(now) {
-			return "", fmt.Errorf("--expires %q: the token would be worth nothing, because that day has begun (in UTC)", expires)
+			return "", fmt.Errorf("--expires %q: the day has already begun (in UTC), so the token would be expired", expires)
 		}
 		lines += "    expires: " + expires + "\n"
 	}
@@ -219,7 +219,7 @@ func tokenLines(name, hash, expires string, now time.Time) (string, error) {
 func writeSecret(name, secret string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the operator names the file
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists, and is not overwritten", name)
+		return fmt.Errorf("%s exists and is not overwritten: choose another file", name)
 	}
 	if err != nil {
 		return err

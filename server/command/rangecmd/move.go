@@ -15,13 +15,12 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const moveHelp = `Has a range moved to an owner, with its state, and waits until that is done. RANGE
-is written as "leasehold range list" writes it, start-limit, with "end" for the end of
-the key space; it may be part of a range of the table, or parts of several. With
---key it is the range of the table in which a key is.
+const moveHelp = `Moves a range to an owner, with its state, and waits until that is done. RANGE has the
+format of "leasehold range list", start-limit, with "end" for the end of the key space; it
+may be part of a range of the table, or span several. With --key it is the range of the
+table that contains a key.
 
-The policy goes on from there: when it next finds reason to move something, it may
-move the range on.
+The assignment policy stays active: a later rebalancing may move the range again.
 
 ` + cli.KeyHelp
 
@@ -46,7 +45,7 @@ func newMoveCommand() *cobra.Command {
 		},
 	}
 	o := cli.AddOrderFlags(cmd).CanWait(cmd)
-	cmd.Flags().StringVar(&key, "key", "", "the range of the table in which this `KEY` is, instead of RANGE")
+	cmd.Flags().StringVar(&key, "key", "", "move the range of the table with this `KEY`, instead of RANGE")
 	k := cli.AddKeyFlag(cmd)
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -96,7 +95,7 @@ func move(ctx context.Context, c *cli.Client, o *cli.OrderOptions, begin func(co
 	case o.DryRun:
 		return c.Print(m, func() string { return cli.PlanText(m.Plan) })
 	case m.Plan.Total == 0:
-		return c.Print(m, func() string { return fmt.Sprintf("%s has %v already\n", console.Shown(m.Owner), m.Keys()) })
+		return c.Print(m, func() string { return fmt.Sprintf("%s already owns %v\n", console.Shown(m.Owner), m.Keys()) })
 	case o.NoWait:
 		return c.Print(m, func() string {
 			return fmt.Sprintf("moving %v to %s: %s\n", m.Keys(), console.Shown(m.Owner), cli.PlanSum(m.Plan))
@@ -114,16 +113,16 @@ func awaitMove(ctx context.Context, c *cli.Client, m *admin.RangeMove, o *cli.Or
 	moved := func() string {
 		return fmt.Sprintf("%s %v to %s in %s\n", console.Good("moved"), m.Keys(), console.Shown(m.Owner), console.Brief(time.Duration(m.Elapsed)))
 	}
-	prospects := func() string {
+	unfinished := func() string {
 		if m.InProgress() {
-			return "It goes on: see 'leasehold range moves'."
+			return "The move continues: see 'leasehold range moves'."
 		}
-		return "Nothing of it was on its way at the last look: see 'leasehold range list' and 'leasehold range moves'."
+		return "At the last check no part of it was moving: see 'leasehold range list' and 'leasehold range moves'."
 	}
-	return o.Await(ctx, c, m, wait, moved, prospects, func(err error) error {
+	return o.Await(ctx, c, m, wait, moved, unfinished, func(err error) error {
 		if !errors.Is(err, admin.ErrNotMoved) {
 			return nil
 		}
-		return fmt.Errorf("%w\n'leasehold key history' says what became of the keys, and the logs of the managers and of the owners say why", err)
+		return fmt.Errorf("%w\n'leasehold key history' shows the history of the keys; the logs of the managers and owners contain the cause.", err)
 	})
 }

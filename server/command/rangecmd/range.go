@@ -1,4 +1,4 @@
-// Package rangecmd has the subcommands about ranges of keys: who holds them, and how they move.
+// Package rangecmd is the subcommand "range".
 package rangecmd
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const rangesHelp = `Lists the lease table of a namespace: each range of keys and who holds it, under
-which generation. Ranges are written start-limit, without the limit itself;
-"end" is the end of the key space.
+const rangesHelp = `Lists the lease table of a namespace: each range of keys, its owner, and the generation
+of its lease. Ranges are written start-limit, where the limit is exclusive; "end" is the
+end of the key space.
 
-A leader without a store ("manager run --store flease") knows of no loss from before it
-took over.`
+Without a store ("manager run --store flease") the leader has no record of losses before
+its election.`
 
 // New returns the command.
 func New() *cobra.Command {
@@ -38,30 +38,30 @@ func newListCommand() *cobra.Command {
 		Args: cli.NoArguments,
 	}
 	c := cli.NewClient(cmd).InNamespace(cmd, cli.UsualNamespace)
-	cmd.Flags().StringVar(&owner, "owner", "", "only the ranges of the owner of this `name`")
+	cmd.Flags().StringVar(&owner, "owner", "", "only the ranges of the owner with this `name`")
 	cli.CompleteWith(cmd, "owner", c.CompleteOwners)
 	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error {
 		return cli.Answer(ctx, c, func(ctx context.Context, namespace string) (admin.Ranges, error) {
 			return c.Admin.Ranges(ctx, namespace, owner)
-		}, func(all admin.Ranges) string { return cli.RangesText(all, "There is no such range.") })
+		}, func(all admin.Ranges) string { return cli.RangesText(all, "No such range.") })
 	})
 	return cmd
 }
 
-const movesHelp = `Lists the state that is on its way from one owner to another, and what waits for
-its turn. The states are:
+const movesHelp = `Lists the transfers of state from one owner to another, and the queued ones. The states
+are:
 
-  begun    the source has been told, and has not spoken of it yet
-  copying  the source serves the range, and copies
+  begun    the order was sent to the source, which has not reported yet
+  copying  the source serves the range, and copies its state
   stopped  the source has stopped serving the range, and sends the rest
-  waiting  its source or its target has enough to do
+  waiting  queued: the source or the target is at its limit of transfers
 
-A move from an owner to itself makes one lease of several that lie side by side.`
+A move from an owner to itself merges adjacent leases into one.`
 
 func newMovesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "moves",
-		Short:   "List the state that is on its way to another owner",
+		Short:   "List the transfers of state between owners",
 		Long:    movesHelp,
 		Example: "  leasehold range moves -n presence",
 		Args:    cli.NoArguments,
@@ -73,11 +73,11 @@ func newMovesCommand() *cobra.Command {
 
 func movesText(d admin.Moves) string {
 	if len(d.Moves) == 0 {
-		return "Nothing is on its way.\n"
+		return "No transfers are in progress.\n"
 	}
 	var rows [][]string
 	for _, m := range d.Moves {
-		row := []string{m.Keys().String(), console.Percent(m.Share), console.Shown(m.From), cli.OrNobody(m.To), m.State, "-", "-", "-"}
+		row := []string{m.Keys().String(), console.Percent(m.Share), console.Shown(m.From), cli.OrNone(m.To), m.State, "-", "-", "-"}
 		if m.ID != "" {
 			copy(row[5:], []string{console.Grouped(m.Records), humanize.IBytes(m.Bytes), console.Brief(time.Duration(m.Age))})
 		}
@@ -85,20 +85,19 @@ func movesText(d admin.Moves) string {
 	}
 	return console.Table([]console.Column{
 		console.Left("RANGE"), console.Number("SHARE"), console.Left("FROM"), console.Left("TO"), console.Left("STATE"), console.Number("RECORDS"), console.Number("SENT"), console.Number("AGE"),
-	}, rows) + fmt.Sprintf("%s under way, %s waiting\n", console.Counted(int(d.UnderWay), "move"), console.Grouped(uint64(d.Waiting)))
+	}, rows) + fmt.Sprintf("%s in progress, %s queued\n", console.Counted(int(d.UnderWay), "move"), console.Grouped(uint64(d.Waiting)))
 }
 
-const rebalanceHelp = `Has the policy asked at once who should have which keys, without regard to how
-much it may move in a minute. It returns when the moves have begun;
-"leasehold range moves" shows how far they are.
+const rebalanceHelp = `Runs the assignment policy at once, without its limit on moves per minute. It returns when
+the moves have begun; "leasehold range moves" shows their progress.
 
-The policies balanced and adaptive go by the loads that owners report. The others
-do not look at loads, and move something only if the table is not as they want it.`
+The policies balanced and adaptive use the loads that owners report. The others ignore
+loads, and move keys only if the table differs from their assignment.`
 
 func newRebalanceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rebalance",
-		Short:   "Balance the load now, whatever it moves",
+		Short:   "Balance the load now, without the limit on moves",
 		Long:    rebalanceHelp,
 		Example: "  leasehold range rebalance -n presence --dry-run",
 		Args:    cli.NoArguments,
@@ -109,7 +108,7 @@ func newRebalanceCommand() *cobra.Command {
 	return cmd
 }
 
-// A rebalanceDocument is what "rebalance --json" prints.
+// A rebalanceDocument is the output of "rebalance --json".
 type rebalanceDocument struct {
 	Namespace string     `json:"namespace"`
 	Outcome   string     `json:"outcome"` // planned (with --dry-run) or begun

@@ -13,15 +13,14 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const statusHelp = `Says which manager leads, since when, where the lease tables are kept, and how
-each namespace fares. Any manager can be asked. Of a namespace whose policy goes by
-loads it says why nothing is balanced, if so: there is too little load to tell, or
-too little is known of it yet.`
+const statusHelp = `Prints the leader, since when it leads, the store of the lease tables, and the state of
+each namespace. Any manager can respond. If a namespace is not balanced by load, the
+reason is printed: the load is too low, or too few loads are known yet.`
 
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say who leads and how each namespace fares",
+		Short: "Show the leader and the state of each namespace",
 		Long:  statusHelp,
 		Example: `  leasehold status
   leasehold status --json | jq '.namespaces[] | select(.ready | not)'`,
@@ -35,18 +34,18 @@ func New() *cobra.Command {
 	return cmd
 }
 
-// statusText writes a status. With TLS, only the namespaces of the caller's roles are in it.
+// statusText formats a status. With TLS, it contains only the namespaces of the caller's roles.
 func statusText(d admin.Status, secured bool) string {
-	leader := console.Bad("none") + ": leases go on until they run out, and nothing changes"
+	leader := console.Bad("none") + ": existing leases continue until they expire, and nothing changes"
 	if d.Leader != "" {
-		leader = fmt.Sprintf("%s, in term %d", console.Good(console.Shown(d.Leader)), d.Term)
+		leader = fmt.Sprintf("%s, term %d", console.Good(console.Shown(d.Leader)), d.Term)
 	}
 	if d.Leader != "" && d.LedFor > 0 {
-		leader += ", for " + console.Brief(time.Duration(d.LedFor))
+		leader += ", leader for " + console.Brief(time.Duration(d.LedFor))
 	}
 	text := console.Facts([]console.Entry{
 		{"leader", leader},
-		{"asked", console.Shown(d.Manager)},
+		{"manager", console.Shown(d.Manager)},
 		{"build", console.Shown(d.Build)},
 		{"store", console.Shown(d.Store)},
 	}) + "\n"
@@ -54,7 +53,7 @@ func statusText(d admin.Status, secured bool) string {
 		text += console.Bad("Warning: ") + console.Shown(w) + ".\n"
 	}
 	if d.Problem != "" {
-		text += console.Bad("Not all is known: ") + d.Problem + ".\n"
+		text += console.Bad("Incomplete: ") + d.Problem + ".\n"
 	}
 	if len(d.Namespaces) == 0 && d.Problem != "" {
 		return text
