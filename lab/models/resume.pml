@@ -37,7 +37,7 @@
  *   asked                    owner: sentAt; the remaining time of a lease that counts from the
  *                            newest request
  *   claimed                  owner: claimed; protocol.LeaseRequest: Suspended
- *   wasResumed, told         owner: resumedUpTo; protocol.LeaseRequest: Resumed
+ *   wasResumed, reported     owner: resumedUpTo; protocol.LeaseRequest: Resumed
  *   RECEIVE                  owner/reply.go: adopt, exchange; owner/suspend.go: resume
  *   holder, tableGen         the stored table
  *   pending                  manager: a batch that is decided and not yet stored; ending
@@ -98,7 +98,7 @@
 typedef Session {
 	byte gen, until, newest;        /* the lease; gen 0: none */
 	byte asked, claim;              /* the newest request: remaining validity, claimed generation */
-	bool request, claimed, told;    /* it is in flight; the claim is suspended; it was resumed */
+	bool request, claimed, reported; /* it is in flight; the claim is suspended; it was resumed */
 	bool reply, offerFresh, warned; /* the reply: in flight, a new grant, sent after evidence */
 	byte offer;                     /* the offered generation; 0: none */
 	bool wasResumed;                /* the lease was suspended and resumed */
@@ -208,7 +208,7 @@ end:	do
 	:: d_step {
 		s[me].request = true; s[me].asked = LEASE;
 		s[me].claim = s[me].gen; s[me].claimed = s[me].gen != 0 && s[me].until == 0;
-		s[me].told = s[me].wasResumed;
+		s[me].reported = s[me].wasResumed;
 		s[me].reply = false; s[me].offer = 0; s[me].offerFresh = false; s[me].warned = false
 	}
 	:: atomic { s[me].reply -> RECEIVE(me) }
@@ -219,7 +219,7 @@ end:	do
 
 inline OFFER(x, g, isFresh) {
 	s[x].offer = g; s[x].offerFresh = isFresh; s[x].warned = evidence;
-	s[x].request = false; s[x].claim = 0; s[x].told = false; s[x].reply = true;
+	s[x].request = false; s[x].claim = 0; s[x].reported = false; s[x].reply = true;
 	member[x] = true
 }
 
@@ -261,7 +261,7 @@ inline OFFER(x, g, isFresh) {
 #endif
 
 inline ANSWER(x) {
-	resumed[x] = resumed[x] || MATCHES(x) && s[x].told;
+	resumed[x] = resumed[x] || MATCHES(x) && s[x].reported;
 	if
 	:: LOST(s[x].claim) -> evidence = true
 	:: else
