@@ -13,17 +13,17 @@
  *
  *   here                  internal/core/machine/...
  *   ------------------    ------------------------------------------------------------
- *   seq, heard, applied   owner.Machine: seq, heard, applied
+ *   seq, heard, applied   owner.Machine: leader.received, leader.applied
  *   held, newest          owner.Machine: held (0 is nothing), newest
  *   A_RECEIVES            owner/reply.go: relevant, exchange
  *   A_SENDS               owner/owner.go: send
  *   A releases            owner/owner.go: dropAll, after an expiry, a sleep, a slow clock
- *   sent, echo            manager/peer.go: sent, echo
+ *   sent, echo            manager/acks.go: sent, echo
  *   gen, holder           the table: the holder of the range, and the generation
  *   first, fresh          manager/peer.go: fresh[gen]; first is 0 until a message has offered it
  *   planned               manager/plan.go: desired; the range is recalled while it is false
- *   L_RECEIVES            manager/request.go: accept, hear, settle, then tell
- *   L_SENDS               manager/request.go: tell, offersTo
+ *   L_RECEIVES            manager/request.go: accept, reconcile, then sendLeases
+ *   L_SENDS               manager/request.go: sendLeases, offersTo
  *
  * Each rule can be removed. Spin must then find a violation, or none if
  * other rules cover for it: see check.
@@ -168,7 +168,7 @@ inline L_SENDS() {
 	slot = 0
 }
 
-inline SETTLE() {
+inline RECONCILE() {
 	if
 	:: holder != A
 	:: holder == A && q.held == gen -> fresh = false; first = 0
@@ -191,7 +191,7 @@ inline L_RECEIVES() {
 	:: else ->
 		echo = q.seq;
 		if
-		:: sent != 0 -> SETTLE()
+		:: sent != 0 -> RECONCILE()
 		:: else /* A has received no reply yet, and its request proves nothing */
 		fi;
 		if

@@ -34,9 +34,9 @@
  *   here                     internal/core/machine/...
  *   ----------------------   -----------------------------------------------------------
  *   gen, until, newest       owner: held, view.Until, newest. Suspended: gen != 0, until == 0
- *   asked                    owner: sentAt; the remaining time of a lease that counts from the
+ *   asked                    owner: renewal.sentAt; the remaining time of a lease that counts from the
  *                            newest request
- *   claimed                  owner: claimed; protocol.LeaseRequest: Suspended
+ *   claimed                  owner: renewal.claimsSuspended; protocol.LeaseRequest: Suspended
  *   wasResumed, reported     owner: resumedUpTo; protocol.LeaseRequest: Resumed
  *   RECEIVE                  owner/reply.go: adopt, exchange; owner/suspend.go: resume
  *   holder, tableGen         the stored table
@@ -44,13 +44,14 @@
  *   fresh                    manager/peer.go: fresh
  *   hold                     manager/peer.go: until; the remaining time before a silent session
  *                            expires
- *   member                   manager/peer.go: member, proven
+ *   member                   manager/peer.go: member; manager/acks.go: proven
  *   inherit                  manager: inheritUntil; the remaining time of leases from earlier terms
- *   doubt                    manager/restored.go: doubted; stored as storage.Record.Floor
- *   evidence                 manager/restored.go: proven
+ *   doubt                    manager/history.go: doubted; stored as storage.Record.Floor
+ *   evidence                 manager/history.go: proven
  *   resumed                  manager/peer.go: resumed, resumedUpTo
  *   gapLow, gapHigh          table.Gap
- *   ANSWER                   manager/request.go: request; manager/restored.go: defers, resume, remind
+ *   ANSWER                   manager/request.go: request; manager/history.go: defers; manager/restored.go:
+ *                            resume, recallResumed
  *
  * Abstractions. All clocks have the same rate, and two leaders never act at the same time:
  * takeover.pml covers both. A request replaces earlier requests of its session, and a reply

@@ -19,11 +19,11 @@
  *   version, term    storage.Record: Version, Term
  *   swapLeft         election: attempt.sent; the remaining time of the authority that the swap
  *                    in flight will give, which counts from when it was sent
- *   auth0, auth1     election: until; manager: authority
+ *   auth0, auth1     election: lead.until; manager: lead.authority
  *   stood            election: seenAt; the remaining time for which the record must stand still
  *   M1 takes over    election: vacant, swap, won
- *   hold1            manager: inherit, peer.until; the remaining time for which M1 keeps the range for A
- *   asked            owner: sentAt; the remaining time of a lease that counts from A's newest
+ *   hold1            manager: inheritUntil, renewal.until; the remaining time for which M1 keeps the range for A
+ *   asked            owner: renewal.sentAt; the remaining time of a lease that counts from A's newest
  *                    request
  *   leaseA, leaseB   owner: view.Until
  *   termA            owner: term
