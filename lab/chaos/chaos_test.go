@@ -26,8 +26,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/skewedclock"
 )
 
-// program is the leasehold-lab command, drifter one with settable clocks, and old one of the
-// oldest compatible commit. TestMain builds those that are needed.
+// program is the leasehold-lab command, drifter one with settable clocks, and old one of the oldest
+// compatible commit. TestMain builds those that are needed.
 var (
 	program, drifter string
 	old              oldbuild.Build
@@ -89,16 +89,16 @@ func start(t *testing.T, cfg Config) Report {
 	return r
 }
 
-// slack and ttl are for loaded computers, where a process may often get no processor
-// for a second. No test here is about speed.
+// slack and ttl are for loaded computers, where a process may often get no processor for a second. No test
+// here is about speed.
 const (
 	slack = 30 * time.Second
 	ttl   = 2 * time.Second
 )
 
 // TestStorms: 200 faults, of all kinds, one of them an outage, without a violation. With embedded etcd the
-// owners write to a PostgreSQL; then they are all of one build, with one clock. With the
-// other stores they are upgraded, and their clocks drift.
+// owners write to a PostgreSQL; then they are all of one build, with one clock. With the other stores they
+// are upgraded, and their clocks drift.
 func TestStorms(t *testing.T) {
 	for _, shape := range cluster.Shapes() {
 		t.Run(string(shape), func(t *testing.T) {
@@ -120,8 +120,8 @@ func TestStorms(t *testing.T) {
 			if c := r.Checked; shape != cluster.Flease && (c.Outages == 0 || c.Kept == 0) {
 				t.Errorf("no outage was checked: %+v", c)
 			}
-			// Whether a late write is rejected is a matter of timing;
-			// TestLeasesSwitchedOff requires rejected writes.
+			// Whether a late write is rejected is a matter of timing; TestLeasesSwitchedOff requires rejected
+			// writes.
 			if fencing && r.Checked.Writes == 0 {
 				t.Error("the database has accepted no write")
 			}
@@ -132,9 +132,9 @@ func TestStorms(t *testing.T) {
 	}
 }
 
-// TestLeasesSwitchedOff: owners that ignore the end of their leases are detected, even without
-// a fault: leases are released when others join. They keep writing to a PostgreSQL concurrently
-// with the new owners of their keys, and the fence rejects their writes.
+// TestLeasesSwitchedOff: owners that ignore the end of their leases are detected, even without a fault:
+// leases are released when others join. They keep writing to a PostgreSQL concurrently with the new owners of
+// their keys, and the fence rejects their writes.
 func TestLeasesSwitchedOff(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()
@@ -209,8 +209,7 @@ func TestUnreadableHistories(t *testing.T) {
 	}
 }
 
-// TestCrashIsAViolation: a crash is a violation in the report; other errors
-// only end the run.
+// TestCrashIsAViolation: a crash is a violation in the report; other errors only end the run.
 func TestCrashIsAViolation(t *testing.T) {
 	r := &run{}
 	if err := errors.New("no more descriptors"); !errors.Is(r.blame(err), err) || r.blame(nil) != nil || len(r.report.Violations) > 0 {

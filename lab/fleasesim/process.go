@@ -110,8 +110,7 @@ func (p *process) stop(d time.Duration) {
 	p.Later(d, p.index, p.epoch, resume{})
 }
 
-// unpause ends a pause. Either the packets that have arrived or
-// the timer is handled first.
+// unpause ends a pause. Either the packets that have arrived or the timer is handled first.
 func (p *process) unpause() {
 	p.paused = 0
 	inbox := p.inbox
@@ -179,8 +178,7 @@ func (p *process) settle(now flease.Time) {
 	p.reschedule()
 }
 
-// reschedule sets the timer. It keeps an earlier one, since an early wake is
-// harmless.
+// reschedule sets the timer. It keeps an earlier one, since an early wake is harmless.
 func (p *process) reschedule() {
 	if !p.runs() {
 		return

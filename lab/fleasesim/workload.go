@@ -6,8 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A stake is the state of a process and a resource, for the application and
-// the oracle.
+// A stake is the state of a process and a resource, for the application and the oracle.
 type stake struct {
 	asked   wish
 	asking  wish  // while the machine is called with it
@@ -30,8 +29,8 @@ const (
 	hold
 )
 
-// holds reports whether the process has a valid lease: it was notified,
-// and the lease has not expired on either of its clocks.
+// holds reports whether the process has a valid lease: it was notified, and the lease has not expired on
+// either of its clocks.
 func (p *process) holds(r *resource) bool {
 	s := &p.stakes[r.index]
 	now := p.time()
@@ -83,8 +82,7 @@ func (p *process) request(r *resource, what wish) {
 	p.settle(now)
 }
 
-// look reads the clocks before a request: resulting notices
-// are about earlier requests.
+// look reads the clocks before a request: resulting notices are about earlier requests.
 func (p *process) look() flease.Time {
 	now := p.time()
 	p.machine.Observe(now)

@@ -3,13 +3,13 @@
  *
  * One leader, in one term, and one range. Owner A is modelled completely: its requests and
  * received replies, and the filter of both sides. Of owner B the model only has whether it
- * holds the range, from the moment of the grant. The model has no time: the expiry of a
- * lease is a release by the owner, which can happen at any
- * moment. Messages are lost, duplicated and reordered without limit: a message that
- * was sent can be received again and again until another one replaces it.
+ * holds the range, from the moment of the grant. The model has no time: the expiry of a lease
+ * is a release by the owner, which can happen at any moment. Messages are lost, duplicated and
+ * reordered without limit: a message that was sent can be received again and again until
+ * another one replaces it.
  *
- * Properties: A and B never hold the range at the same time (I1), and A never holds a generation
- * again that it has released (I3).
+ * Properties: A and B never hold the range at the same time (I1), and A never holds a
+ * generation again that it has released (I3).
  *
  *   here                  internal/core/machine/...
  *   ------------------    ------------------------------------------------------------
@@ -25,8 +25,8 @@
  *   L_RECEIVES            manager/request.go: accept, reconcile, then sendLeases
  *   L_SENDS               manager/request.go: sendLeases, offersTo
  *
- * Each rule can be removed. Spin must then find a violation, or none if
- * other rules cover for it: see check.
+ * Each rule can be removed. Spin must then find a violation, or none if other rules cover for
+ * it: see check.
  *
  *   -DNO_ECHO        the owner accepts a message that crossed its own
  *   -DNO_REORDER     the owner accepts a message that is older than one it has received

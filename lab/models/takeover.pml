@@ -2,17 +2,16 @@
  * Takeover: a leader becomes silent, another one takes over, and owners receive messages of both.
  *
  * Two managers and a store, one range, two owners. M0 leads at the beginning, and A holds the
- * range. Any process can stop at any moment for any time: it does
- * nothing while time passes. Messages can arrive late or never; requests of the leader to
- * the store can be executed late, and their replies can arrive late.
+ * range. Any process can stop at any moment for any time: it does nothing while time passes.
+ * Messages can arrive late or never; requests of the leader to the store can be executed late,
+ * and their replies can arrive late.
  *
- * Time advances in ticks. In one tick, the clocks of M0, A and B, which are slow, advance by SLOW
- * units, and that of M1, which is fast, by FAST: the ratio is the drift bound, and the
- * processes with an authority or a lease use it for longest. The model keeps the remaining
- * time of each deadline.
+ * Time advances in ticks. In one tick, the clocks of M0, A and B, which are slow, advance by
+ * SLOW units, and that of M1, which is fast, by FAST: the ratio is the drift bound, and the
+ * processes with an authority or a lease use it for longest. The model keeps the remaining time
+ * of each deadline.
  *
- * Properties: no two managers act at the same time, and no two owners hold the
- * range.
+ * Properties: no two managers act at the same time, and no two owners hold the range.
  *
  *   here             internal/core/machine/...
  *   -------------    ----------------------------------------------------------------
@@ -30,8 +29,8 @@
  *   reply0, reply1   replies in flight to A that echo its newest request: of M0, of M1
  *   stale0           a long-delayed offer of M0
  *
- * Messages have no sequence numbers here; recall.pml has them. So only the term
- * rejects stale0, while in the code the sequence numbers do so too.
+ * Messages have no sequence numbers here; recall.pml has them. So only the term rejects stale0,
+ * while in the code the sequence numbers do so too.
  *
  * Mutants, for each of which Spin must find a violation:
  *

@@ -12,8 +12,7 @@ import (
 // near reports whether two numbers differ only by rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
 
-// drawLoad draws a load of some keys and ranges, also at the edges of the key
-// space.
+// drawLoad draws a load of some keys and ranges, also at the edges of the key space.
 func drawLoad(t *rapid.T) *Load {
 	edge := rapid.SampledFrom([]uint64{0, 1, 1 << 32, 1 << 63, math.MaxUint64 - 1, math.MaxUint64})
 	key := rapid.Map(rapid.OneOf(edge, rapid.Uint64()), func(k uint64) leasehold.Key { return leasehold.Key(k) })

@@ -125,8 +125,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestReadRecordedIsBounded: reading ends in an endless line, and after too many
-// records.
+// TestReadRecordedIsBounded: reading ends in an endless line, and after too many records.
 func TestReadRecordedIsBounded(t *testing.T) {
 	from := &endless{}
 	if _, err := ReadRecorded(from); err == nil || from.read > 1<<20 {

@@ -20,8 +20,7 @@ func harmonic(alpha float64, keys int) float64 {
 	return sum
 }
 
-// TestZipf compares with a sum over all ranks, below and above the number of
-// keys with a position.
+// TestZipf compares with a sum over all ranks, below and above the number of keys with a position.
 func TestZipf(t *testing.T) {
 	for _, test := range []struct {
 		alpha float64
@@ -87,8 +86,7 @@ func TestHot(t *testing.T) {
 	}
 }
 
-// TestDiurnal: the total changes with the tide, and the evening moves
-// round the key space once a day.
+// TestDiurnal: the total changes with the tide, and the evening moves round the key space once a day.
 func TestDiurnal(t *testing.T) {
 	w, err := Diurnal{Zipf: Zipf{Alpha: 0, Keys: 1e9}, Day: 4, Swell: 0.5, Tide: 0.25}.Workload()
 	if err != nil {

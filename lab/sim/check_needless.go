@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// An ended lease is one whose owner still has its state, and whose range must go to
-// another owner.
+// An ended lease is one whose owner still has its state, and whose range must go to another owner.
 type ended struct {
 	leasehold.Lease
 	holder *table.Holder
@@ -18,11 +17,10 @@ type ended struct {
 	at     int64
 }
 
-// checkNeedless is I11 at the store. If a lease ends with its state, its process
-// has ended, or has dropped it for a reason of its own or because of a recall, or
-// its range goes to another owner next. No outage of managers, store or network, and no failover,
-// costs a living owner its state. While the policy is broken there is no check, because no plan
-// gives the range to another owner.
+// checkNeedless is I11 at the store. If a lease ends with its state, its process has ended, or has dropped it
+// for a reason of its own or because of a recall, or its range goes to another owner next. No outage of
+// managers, store or network, and no failover, costs a living owner its state. While the policy is broken
+// there is no check, because no plan gives the range to another owner.
 func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change) {
 	if c.Kind != table.Vacated {
 		t.moveCarried(c)
@@ -91,9 +89,9 @@ func (o *oracle) checkRegrant(s *space, t *truth, c *table.Change) {
 	t.ending = left
 }
 
-// taken reports whether a lease may have ended for another owner that has ended
-// since, or that got others of its ranges. A leader's decision can precede its commit by
-// storeWait, and the leader may lose the other owner meanwhile.
+// taken reports whether a lease may have ended for another owner that has ended since, or that got others of
+// its ranges. A leader's decision can precede its commit by storeWait, and the leader may lose the other
+// owner meanwhile.
 func (o *oracle) taken(s *space, e *ended) bool {
 	if at := o.truth(s).servedAt[e.holder.Session]; at != 0 && at > e.at-int64(storeWait) {
 		return true
@@ -103,8 +101,7 @@ func (o *oracle) taken(s *space, e *ended) bool {
 	})
 }
 
-// checkNeedlessLeft is I11 at the end of the world: each range went to another owner, or
-// its owner has ended.
+// checkNeedlessLeft is I11 at the end of the world: each range went to another owner, or its owner has ended.
 func (o *oracle) checkNeedlessLeft() {
 	for _, s := range o.spaces {
 		for _, e := range o.truth(s).ending {
@@ -116,8 +113,8 @@ func (o *oracle) checkNeedlessLeft() {
 	}
 }
 
-// noteDeleted records when a namespace was last seen deleted: in the store, or
-// in the catalog of a manager, which may be older.
+// noteDeleted records when a namespace was last seen deleted: in the store, or in the catalog of a manager,
+// which may be older.
 func (o *oracle) noteDeleted(c *storage.Catalog) {
 	if c == nil {
 		return
@@ -129,8 +126,8 @@ func (o *oracle) noteDeleted(c *storage.Catalog) {
 	}
 }
 
-// deleted reports whether a namespace is deleted, or was created again recently: its
-// owners were refused meanwhile, and may be expired because of that.
+// deleted reports whether a namespace is deleted, or was created again recently: its owners were refused
+// meanwhile, and may be expired because of that.
 func (o *oracle) deleted(s *space) bool {
 	catalog := o.store.catalog
 	if n := len(o.catalogs); n > 0 {

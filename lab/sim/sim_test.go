@@ -73,9 +73,8 @@ func TestOtherSizes(t *testing.T) {
 	}
 }
 
-// If all applications move their state and only managers crash,
-// no state is lost, however often owners are restarted, drained and
-// rebalanced.
+// If all applications move their state and only managers crash, no state is lost, however often owners are
+// restarted, drained and rebalanced.
 func TestRollingRestartsLoseNothing(t *testing.T) {
 	mix, err := Kinds().Parse("owner-leave=20,drain=5,move-range=5,manager-crash=3,manager-resign=3")
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestCheckerCatches: each snippet violates a rule, and the checker
-// reports it.
+// TestCheckerCatches: each snippet violates a rule, and the checker reports it.
 func TestCheckerCatches(t *testing.T) {
 	for name, test := range map[string]struct{ source, want string }{
 		"net":           {`import "net"; var _ net.IP`, `import "net"`},

@@ -11,16 +11,15 @@ import (
 	"testing"
 )
 
-// starters are functions that start something which a test can leak, by
-// package.
+// starters are functions that start something which a test can leak, by package.
 var starters = map[string][]string{
 	"net": {"Listen"}, "httptest": {"NewServer", "NewTLSServer", "NewUnstartedServer"}, "grpc": {"NewServer"}, "exec": {"Command", "CommandContext"},
 	"manager": {"Start"}, "owner": {"Join"}, "lookup": {"Open"}, "flease": {"Start"}, "etcd": {"Embed", "Open"},
 	"leaseholdtest": {"Run"}, "synctest": {"Test"},
 }
 
-// TestEveryTestLooksForLeaks: if the tests of a package start servers, processes or goroutines, they
-// check for leaks of these, and of descriptors, at the end.
+// TestEveryTestLooksForLeaks: if the tests of a package start servers, processes or goroutines, they check
+// for leaks of these, and of descriptors, at the end.
 func TestEveryTestLooksForLeaks(t *testing.T) {
 	starts, looks := make(map[string]string), make(map[string]bool)
 	files := token.NewFileSet()

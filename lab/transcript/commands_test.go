@@ -174,8 +174,8 @@ func (m *manager) managerCommand(verb string) error {
 	return nil
 }
 
-// configure changes the timing in the store, if the manager leads, and then
-// sends the manager the new catalog.
+// configure changes the timing in the store, if the manager leads, and then sends the manager the new
+// catalog.
 func (m *manager) configure(args []string) error {
 	term := m.node.Term()
 	if err := m.setTiming(args); err != nil || term == 0 {
@@ -206,8 +206,8 @@ func (o *owner) ownerCommand(verb string) error {
 	return nil
 }
 
-// sleep stops a process's clock while true time passes. Events of other processes
-// in between, on a perfect network, are not printed.
+// sleep stops a process's clock while true time passes. Events of other processes in between, on a perfect
+// network, are not printed.
 func (w *world) sleep(p process, d time.Duration) error {
 	h := p.self()
 	h.asleep = true

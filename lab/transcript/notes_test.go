@@ -9,8 +9,8 @@ import (
 	ownermachine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 )
 
-// A note is printed as the rest of a sentence that starts with the name of the
-// process. Other notes are printed with their name.
+// A note is printed as the rest of a sentence that starts with the name of the process. Other notes are
+// printed with their name.
 
 func ownerNote(n ownermachine.Note) string {
 	switch n.What {

@@ -35,8 +35,8 @@ func (b *Book) settleLosses(before oracle.Time) {
 	}
 }
 
-// dueTo returns the deadline of a notification to a caller. If the caller has reported lost contact before that,
-// the deadline is when contact is restored; if it is not restored yet, the deadline is open.
+// dueTo returns the deadline of a notification to a caller. If the caller has reported lost contact before
+// that, the deadline is when contact is restored; if it is not restored yet, the deadline is open.
 func (b *Book) dueTo(c *Caller, at oracle.Time) (by oracle.Time, open bool) {
 	by = b.due(at)
 	if c.conservative {
@@ -104,8 +104,8 @@ func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 	}
 }
 
-// received reports whether a caller received the loss of a tenure by a time. A later generation is
-// another loss; in a snapshot, the loss of an earlier one includes all later ones.
+// received reports whether a caller received the loss of a tenure by a time. A later generation is another
+// loss; in a snapshot, the loss of an earlier one includes all later ones.
 func (c *Caller) received(key leasehold.Key, t *tenure, by oracle.Time) bool {
 	i, _ := slices.BinarySearchFunc(c.losses, t.ended, func(h receipt, at oracle.Time) int { return cmp.Compare(h.at, at) })
 	for ; i < len(c.losses) && c.losses[i].at <= by; i++ {

@@ -48,8 +48,8 @@ func (s *generator) generate(leases, violated leasehold.Generation) *Book {
 	return s.book
 }
 
-// writeTenure writes one tenure, in which the register is written and read. The caller
-// receives its loss when it is over.
+// writeTenure writes one tenure, in which the register is written and read. The caller receives its loss when
+// it is over.
 func (s *generator) writeTenure() {
 	for end := s.now + tenureTime; s.now < end; s.now += tick {
 		if s.now%lifeTime == 0 {
@@ -86,8 +86,8 @@ func (s *generator) call(what int) {
 	s.value = fresh
 }
 
-// TestSettled: judging during the run has the same result as judging at the end, and
-// judged records are dropped.
+// TestSettled: judging during the run has the same result as judging at the end, and judged records are
+// dropped.
 func TestSettled(t *testing.T) {
 	for name, violate := range map[string]func(s *generator){
 		"nothing":                func(*generator) {},

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// A Host is a network namespace with one address, and a thread of this process in it: processes
-// and sockets that the thread starts belong to the namespace. Its methods are safe for concurrent use.
+// A Host is a network namespace with one address, and a thread of this process in it: processes and sockets
+// that the thread starts belong to the namespace. Its methods are safe for concurrent use.
 type Host struct {
 	Name string
 	Addr netip.Addr

@@ -75,8 +75,8 @@ func goTo(space *os.File) error {
 }
 
 const (
-	// resendPath is the maximum retransmission timeout of TCP, since Linux 6.15, and resendsPath
-	// the number of retransmissions.
+	// resendPath is the maximum retransmission timeout of TCP, since Linux 6.15, and resendsPath the number
+	// of retransmissions.
 	resendPath  = "/proc/sys/net/ipv4/tcp_rto_max_ms"
 	resendsPath = "/proc/sys/net/ipv4/tcp_retries2"
 	mostResends = 255

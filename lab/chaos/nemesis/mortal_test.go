@@ -7,8 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
-// TestTheSparedLive: faults that end a process do not strike a spared one, and others
-// may.
+// TestTheSparedLive: faults that end a process do not strike a spared one, and others may.
 func TestTheSparedLive(t *testing.T) {
 	spared := &cluster.Member{Spared: true}
 	n := &Nemesis{Cluster: &cluster.Cluster{Managers: []*cluster.Member{spared}}}

@@ -31,8 +31,8 @@ func TestPlansAreTheirSeeds(t *testing.T) {
 	}
 }
 
-// TestPlansHaveEverything: all kinds of a shape, in order, and within the storm unless
-// a strike lasts longer. Outages have plans of their own.
+// TestPlansHaveEverything: all kinds of a shape, in order, and within the storm unless a strike lasts longer.
+// Outages have plans of their own.
 func TestPlansHaveEverything(t *testing.T) {
 	for _, shape := range cluster.Shapes() {
 		seen := make(map[string]bool)

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// A state is the state of the whole group. It is immutable: a
-// step creates a new one, which shares unchanged parts.
+// A state is the state of the whole group. It is immutable: a step creates a new one, which shares unchanged
+// parts.
 type state struct {
 	scenario *Scenario
 	now      time.Duration // true time
@@ -46,8 +46,7 @@ type packet struct {
 
 const resource = "r"
 
-// Begin returns a group whose processes have exchanged packets, and have removed the state of that
-// exchange.
+// Begin returns a group whose processes have exchanged packets, and have removed the state of that exchange.
 func (s *Scenario) Begin() (*state, error) {
 	st := &state{scenario: s, detours: s.Detours, crashes: s.Crashes, duplicates: s.Duplicates, tries: s.Tries, releases: s.Releases, ticks: s.Ticks}
 	for i := range st.procs {

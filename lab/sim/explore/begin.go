@@ -42,8 +42,7 @@ func (s *Scenario) Begin() (*state, error) {
 	return st, nil
 }
 
-// settle executes steps without faults, until all keys have an owner
-// and all leases have been renewed once.
+// settle executes steps without faults, until all keys have an owner and all leases have been renewed once.
 func (st *state) settle() error {
 	for range 500 {
 		if len(st.messages) > 0 {

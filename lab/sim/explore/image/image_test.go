@@ -75,8 +75,7 @@ func newPlace() *place {
 
 func describe(k *Kit, p *place) string { return string(Append(k, nil, p, nil)) }
 
-// A copy is equal, has the same shape, and shares nothing with the original but
-// immutable values.
+// A copy is equal, has the same shape, and shares nothing with the original but immutable values.
 func TestCopy(t *testing.T) {
 	k, p := newTestKit(), newPlace()
 	before := describe(k, p)
@@ -148,8 +147,7 @@ func TestDescriptionsHaveEverything(t *testing.T) {
 	}
 }
 
-// If a and b are exchanged in a place, the description with exchanged names equals that of the
-// original.
+// If a and b are exchanged in a place, the description with exchanged names equals that of the original.
 func TestNames(t *testing.T) {
 	k := newTestKit()
 	swap := func(b, n []byte) []byte { return append(b, n[0]^'a'^'b') }
