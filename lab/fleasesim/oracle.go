@@ -125,8 +125,6 @@ func (o *oracle) clockChanged(p *process) {
 	}
 }
 
-func (o *oracle) stepped(p *process) { o.checkSize(p) }
-
 func (w *world) details(n *flease.Notice) string {
 	switch n.What {
 	case flease.Acquired, flease.Renewed, flease.Lost:

@@ -174,7 +174,7 @@ func (p *process) settle(now flease.Time) {
 		p.oracle.noticed(p, &n)
 	}
 	p.machine.Flush(now, p.send)
-	p.oracle.stepped(p)
+	p.oracle.checkSize(p)
 	p.reschedule()
 }
 

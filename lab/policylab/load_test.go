@@ -2,6 +2,7 @@ package policylab
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -39,7 +40,7 @@ func drawBounds(t *rapid.T, most int) []leasehold.Key {
 	for _, s := range starts {
 		keys = append(keys, leasehold.Key(s))
 	}
-	sortKeys(keys)
+	slices.Sort(keys)
 	return keys
 }
 

@@ -3,13 +3,10 @@ package policylab
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
 )
-
-func sortKeys(keys []leasehold.Key) { slices.Sort(keys) }
 
 // harmonic sums all 1/r^alpha.
 func harmonic(alpha float64, keys int) float64 {

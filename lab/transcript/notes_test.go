@@ -179,10 +179,3 @@ func electionNote(n byrecord.Note) string {
 		return fmt.Sprintf("notes: %v", n.What)
 	}
 }
-
-func named(what fmt.Stringer, have, want uint64) string {
-	if have == 0 && want == 0 {
-		return fmt.Sprintf("notes: %v", what)
-	}
-	return fmt.Sprintf("notes: %v (%d, %d)", what, have, want)
-}

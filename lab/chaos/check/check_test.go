@@ -115,7 +115,7 @@ func TestViolations(t *testing.T) {
 			c.Observe(history.Event{At: 1, Opened: true})
 			c.Observe(history.Event{At: 1000})
 		}), "I4: a caller did not receive a loss (1 times): caller c2 "},
-		{"a false loss", append(alive, held(1, 1, 10, 50), lost(49, 1)), "I4: what was reported as lost was held later"},
+		{"a false loss", append(alive, held(1, 1, 10, 50), lost(49, 1)), "I4: a reported loss was false"},
 		{"a loss at the end of the tenure", append(alive, held(1, 1, 10, 50), lost(50, 1)), ""},
 
 		{"a loss is received when contact is restored", append(alive, held(1, 1, 10, 20), held(2, 2, 30, 40), losesContact(120), lost(500, 1), restored(500)), ""},

@@ -164,7 +164,7 @@ func (b *Book) judgeReports(key leasehold.Key, t *tenure) {
 				break
 			}
 			if l.Generation == t.generation && l.Range().Contains(key) {
-				b.add("I4", "what was reported as lost was held later", "caller %s was told at %d that key %v was lost under generation %d, which was held until %d at least",
+				b.add("I4", "a reported loss was false", "caller %s was told at %d that key %v was lost under generation %d, which was held until %d at least",
 					c.name, l.at, key, t.generation, t.ended)
 				t.misreported = true
 				return
