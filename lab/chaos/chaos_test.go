@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	quick.Without("^(TestStorms|TestClocksBeyondTheBound|TestDroppedLeasesAreNoticed|TestOutagesThatMayLose|TestCrash.*)$")
+	quick.Without("^(TestStorms|TestClocksBeyondTheBound|TestDroppedLeasesAreDetected|TestOutagesThatMayLose|TestCrash.*)$")
 	os.Exit(buildAndRun(m))
 }
 
@@ -120,7 +120,7 @@ func TestStorms(t *testing.T) {
 			if c := r.Checked; shape != cluster.Flease && (c.Outages == 0 || c.Kept == 0) {
 				t.Errorf("no outage was checked: %+v", c)
 			}
-			// Whether a late write is rejected is a matter of timing; TestLeasesSwitchedOff requires rejected
+			// Whether a late write is rejected is a matter of timing; TestLeasesOffIsDetected requires rejected
 			// writes.
 			if fencing && r.Checked.Writes == 0 {
 				t.Error("the database has accepted no write")
@@ -132,10 +132,10 @@ func TestStorms(t *testing.T) {
 	}
 }
 
-// TestLeasesSwitchedOff: owners that ignore the end of their leases are detected, even without a fault:
+// TestLeasesOffIsDetected: owners that ignore the end of their leases are detected, even without a fault:
 // leases are released when others join. They keep writing to a PostgreSQL concurrently with the new owners of
 // their keys, and the fence rejects their writes.
-func TestLeasesSwitchedOff(t *testing.T) {
+func TestLeasesOffIsDetected(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()
 	cfg.Faults, cfg.Seed, cfg.Slack, cfg.LeasesOff, cfg.Dir = 16, 1, slack, true, t.TempDir()
@@ -154,9 +154,9 @@ func TestLeasesSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestDroppedLeasesAreNoticed: owners that drop their leases when they are suspended lose state in an
+// TestDroppedLeasesAreDetected: owners that drop their leases when they are suspended lose state in an
 // outage of the network, although no owner has failed (I11).
-func TestDroppedLeasesAreNoticed(t *testing.T) {
+func TestDroppedLeasesAreDetected(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()
 	cfg.Faults, cfg.Seed, cfg.Slack, cfg.TTL, cfg.Dir = 1, 1, slack, ttl, t.TempDir()
@@ -191,8 +191,8 @@ func TestOutagesThatMayLose(t *testing.T) {
 	}
 }
 
-// TestUnreadableHistories: a history that cannot be read or written fails the run.
-func TestUnreadableHistories(t *testing.T) {
+// TestUnreadableHistoryFailsTheRun: a history that cannot be read or written fails the run.
+func TestUnreadableHistoryFailsTheRun(t *testing.T) {
 	for name, dir := range map[string]string{"unreadable": t.TempDir(), "not kept": filepath.Join(t.TempDir(), "none")} {
 		r := &run{cfg: Config{Config: cluster.Config{Dir: dir}}, failed: make(chan error, 1), book: check.New(nil, 0, 0), vitals: newWatch(false)}
 		if r.called("c1", 0, strings.NewReader("{\n")) == nil || r.owned("o1", 0, strings.NewReader("half")) == nil {
@@ -221,8 +221,8 @@ func TestCrashIsAViolation(t *testing.T) {
 	}
 }
 
-// TestCrashWhileNobodyWaits: a crash is a violation too if the run is interrupted at that time.
-func TestCrashWhileNobodyWaits(t *testing.T) {
+// TestCrashOfAnInterruptedRunIsAViolation: a crash is a violation too if the run is interrupted at that time.
+func TestCrashOfAnInterruptedRunIsAViolation(t *testing.T) {
 	r := &run{failed: make(chan error, 1)}
 	if err := r.unread(); err != nil {
 		t.Errorf("error %v without a failure", err)

@@ -74,7 +74,7 @@ func TestMutantsAreWellFormed(t *testing.T) {
 	}
 }
 
-func TestBuildSaysWhatIsWrong(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "leasehold")
 	patched := func(lines string) Mutant {
 		return Mutant{Name: "some-bug", Patch: "It is wrong.\n\n--- a/internal/core/mono/mono.go\n+++ b/internal/core/mono/mono.go\n@@ -1 +1 @@\n" + lines}

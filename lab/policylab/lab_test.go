@@ -65,9 +65,9 @@ func mustRun(t *testing.T, c Config) *Result {
 	return r
 }
 
-// TestPolicySeesWhatOwnersReport: first no reports; then the measured loads of their own keys, close to the
+// TestPolicyReceivesReports: first no reports; then the measured loads of their own keys, close to the
 // true ones.
-func TestPolicySeesWhatOwnersReport(t *testing.T) {
+func TestPolicyReceivesReports(t *testing.T) {
 	s := &spy{Policy: partition.Even{}}
 	c := small(s, zipf(t, 0.8, 1000))
 	mustRun(t, c)
@@ -92,8 +92,8 @@ func TestPolicySeesWhatOwnersReport(t *testing.T) {
 	}
 }
 
-// TestPolicyIsBlindWhereEverythingMoves: there are no reports about keys that move in every period.
-func TestPolicyIsBlindWhereEverythingMoves(t *testing.T) {
+// TestMovingKeysAreNotReported: there are no reports about keys that move in every period.
+func TestMovingKeysAreNotReported(t *testing.T) {
 	s := &spy{Policy: flipper{}}
 	r := mustRun(t, small(s, Uniform()))
 	for period, in := range s.inputs {
@@ -269,7 +269,7 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-func TestConfigRefuses(t *testing.T) {
+func TestInvalidConfigIsRejected(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"policy":     func(c *Config) { c.Policy = nil },
 		"owners":     func(c *Config) { c.Owners = 0 },

@@ -70,8 +70,8 @@ func TestLoadIsConserved(t *testing.T) {
 	})
 }
 
-// TestLoadIsWhereItWasPut checks each key and range separately.
-func TestLoadIsWhereItWasPut(t *testing.T) {
+// TestLoadOfKeysAndRanges checks each key and range separately.
+func TestLoadOfKeysAndRanges(t *testing.T) {
 	const half = 1 << 63
 	load := newLoad(
 		[]KeyCost{{math.MaxUint64, 4}, {7, 1}, {half, 2}, {7, 0.5}},

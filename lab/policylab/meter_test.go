@@ -26,9 +26,9 @@ func (m *meter) observe(load *Load, owners, period int) {
 
 const half = leasehold.Key(1 << 63)
 
-// TestMeterIsSilentAtFirst: an owner does not report a range that has just moved, but continues to report the
+// TestNewRangesAreNotReported: an owner does not report a range that has just moved, but continues to report the
 // others.
-func TestMeterIsSilentAtFirst(t *testing.T) {
+func TestNewRangesAreNotReported(t *testing.T) {
 	load := newLoad(nil, []RangeCost{{leasehold.All, 1}})
 	m := exactMeter(1)
 	reported := func(period int) []leasehold.Range {
@@ -64,8 +64,8 @@ func TestMeterIsSilentAtFirst(t *testing.T) {
 	}
 }
 
-// TestMeterSmooths: estimates, also of a hot key, follow a change exponentially.
-func TestMeterSmooths(t *testing.T) {
+// TestEstimatesAreSmoothed: estimates, also of a hot key, follow a change exponentially.
+func TestEstimatesAreSmoothed(t *testing.T) {
 	m := exactMeter(1)
 	m.assign([]span{{0, 0}}, 1, 0, ignoreMoves)
 	costs := func(all float64) *Load {
@@ -89,8 +89,8 @@ func TestMeterSmooths(t *testing.T) {
 	}
 }
 
-// TestMeterKeepsHotKeysInPlace: when cells change, the estimate of a hot key stays with the key.
-func TestMeterKeepsHotKeysInPlace(t *testing.T) {
+// TestEstimatesFollowHotKeys: when cells change, the estimate of a hot key stays with the key.
+func TestEstimatesFollowHotKeys(t *testing.T) {
 	hot := half + 12345
 	load := newLoad([]KeyCost{{hot, 1}}, []RangeCost{{leasehold.All, 1}})
 	m := exactMeter(1)

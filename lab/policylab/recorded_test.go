@@ -77,7 +77,7 @@ func TestRecordedPeriods(t *testing.T) {
 	}
 }
 
-func TestReadRecordedRefuses(t *testing.T) {
+func TestInvalidRecordsAreRejected(t *testing.T) {
 	const good = `{"period": 1, "key": "4f21c3aa00000000", "rate": 1}` + "\n"
 	for _, test := range []struct{ name, text, want string }{
 		{"nothing", "", "no records"},

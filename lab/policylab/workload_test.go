@@ -48,7 +48,7 @@ func TestZipfOfABillion(t *testing.T) {
 	}
 }
 
-func TestZipfRefuses(t *testing.T) {
+func TestInvalidZipfIsRejected(t *testing.T) {
 	for _, z := range []Zipf{
 		{math.NaN(), 10, 1},
 		{-1, 10, 1},

@@ -97,9 +97,9 @@ func TestCheckerCatches(t *testing.T) {
 	}
 }
 
-// TestCheckerSeesTheWholePackage: a variable declared in one file is changed
+// TestCheckerChecksAllFilesOfAPackage: a variable declared in one file is changed
 // in another.
-func TestCheckerSeesTheWholePackage(t *testing.T) {
+func TestCheckerChecksAllFilesOfAPackage(t *testing.T) {
 	got := impurities(map[string]string{
 		"a.go": "package machine\n\nvar names = []string{\"a\"}\n",
 		"b.go": "package machine\n\nfunc f() {\n\tnames[0] = \"b\"\n}\n",
@@ -125,7 +125,7 @@ func TestCheckerReportsInOrder(t *testing.T) {
 	}
 }
 
-func TestCheckerRefusesWhatDoesNotParse(t *testing.T) {
+func TestCheckerReportsParseErrors(t *testing.T) {
 	if got := impurities(map[string]string{"a.go": "package machine; func {"}); len(got) != 1 {
 		t.Errorf("got %q", got)
 	}

@@ -99,7 +99,7 @@ func TestFencesLinkOneClient(t *testing.T) {
 	}
 }
 
-func TestDietAllows(t *testing.T) {
+func TestAllowedDependencies(t *testing.T) {
 	for _, test := range []struct {
 		diet    diet
 		pkg     listedPackage

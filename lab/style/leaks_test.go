@@ -18,9 +18,9 @@ var starters = map[string][]string{
 	"leaseholdtest": {"Run"}, "synctest": {"Test"},
 }
 
-// TestEveryTestLooksForLeaks: if the tests of a package start servers, processes or goroutines, they check
+// TestPackagesCheckForLeaks: if the tests of a package start servers, processes or goroutines, they check
 // for leaks of these, and of descriptors, at the end.
-func TestEveryTestLooksForLeaks(t *testing.T) {
+func TestPackagesCheckForLeaks(t *testing.T) {
 	starts, looks := make(map[string]string), make(map[string]bool)
 	files := token.NewFileSet()
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {

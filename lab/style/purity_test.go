@@ -53,8 +53,8 @@ func TestMachinesArePure(t *testing.T) {
 	}
 }
 
-// TestExceptionsAreStillThere: each exception is needed.
-func TestExceptionsAreStillThere(t *testing.T) {
+// TestExceptionsAreNeeded: each exception is needed.
+func TestExceptionsAreNeeded(t *testing.T) {
 	for dir, names := range exceptions {
 		without := strings.Join(impurities(sources(t, dir)), "\n")
 		for _, name := range names {

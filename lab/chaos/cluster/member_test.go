@@ -66,8 +66,8 @@ func TestExcuse(t *testing.T) {
 	})
 }
 
-// TestWhoMayEnd: owners and callers may not end by themselves, unless a fault can end them.
-func TestWhoMayEnd(t *testing.T) {
+// TestRolesThatMayEnd: owners and callers may not end by themselves, unless a fault can end them.
+func TestRolesThatMayEnd(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		m    *Member

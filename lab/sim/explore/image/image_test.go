@@ -105,7 +105,7 @@ func TestCopy(t *testing.T) {
 }
 
 // The description changes with each value, except where a rule ignores the value.
-func TestDescriptionsHaveEverything(t *testing.T) {
+func TestDescriptionsContainEveryField(t *testing.T) {
 	k := newTestKit()
 	before := describe(k, newPlace())
 	for what, change := range map[string]func(*place){
@@ -163,7 +163,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestNoPlanForAChannel(t *testing.T) {
+func TestChannelsCannotBeCopied(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("a channel was copied")
