@@ -155,7 +155,7 @@ func (r *run) storms(ctx context.Context) error {
 			return err
 		}
 		r.vitals.take(ctx, r.cluster)
-		r.book.Settle(oracle.Now() - oracle.Time(r.cfg.Slack+settled))
+		r.book.Judge(oracle.Now() - oracle.Time(r.cfg.Slack+settled))
 	}
 	return r.awaitLosses(ctx)
 }

@@ -64,7 +64,7 @@ func (p *process) act() {
 }
 
 func (p *process) request(r *resource, what wish) {
-	s, now := &p.stakes[r.index], p.look()
+	s, now := &p.stakes[r.index], p.observe()
 	call, name := p.machine.Acquire, "wants"
 	if what == try {
 		call, name = p.machine.Try, "tries"
@@ -79,19 +79,19 @@ func (p *process) request(r *resource, what wish) {
 		p.Violated(L6Bounded, "%s cannot request %s: %v", p.label, r.name, err)
 		return
 	}
-	p.settle(now)
+	p.handleOutput(now)
 }
 
-// look reads the clocks before a request: resulting notices are about earlier requests.
-func (p *process) look() flease.Time {
+// observe reads the clocks before a request: resulting notices are about earlier requests.
+func (p *process) observe() flease.Time {
 	now := p.time()
 	p.machine.Observe(now)
-	p.settle(now)
+	p.handleOutput(now)
 	return now
 }
 
 func (p *process) release(r *resource) {
-	s, now := &p.stakes[r.index], p.look()
+	s, now := &p.stakes[r.index], p.observe()
 	p.Printf("%s releases %s", p.label, r.name)
 	if s.held {
 		s.given = max(s.given, s.lease.Fence)
@@ -100,7 +100,7 @@ func (p *process) release(r *resource) {
 	}
 	s.asked, s.held = nothing, false
 	p.machine.Release(now, r.name)
-	p.settle(now)
+	p.handleOutput(now)
 }
 
 func (p *process) watch(r *resource, on bool) {
@@ -110,5 +110,5 @@ func (p *process) watch(r *resource, on bool) {
 		p.Violated(L6Bounded, "%s cannot watch %s: %v", p.label, r.name, err)
 		return
 	}
-	p.settle(now)
+	p.handleOutput(now)
 }

@@ -105,11 +105,11 @@ func (o *ownerHost) promise() {
 	o.Branches["owner: promised"]++
 }
 
-// settle reports to the machine that the promises made before a request have expired, as soon as they have.
-func (o *ownerHost) settle(number uint64, until mono.Instant) {
+// settlePromise reports to the machine that the promises made before a request have expired, as soon as they have.
+func (o *ownerHost) settlePromise(number uint64, until mono.Instant) {
 	if o.now() < until {
 		o.Branches["owner: held back for a promise"]++
-		o.complete(time.Duration(o.clock.When(until)-o.Now), "settling", func() { o.settle(number, until) })
+		o.complete(time.Duration(o.clock.When(until)-o.Now), "settling", func() { o.settlePromise(number, until) })
 		return
 	}
 	o.promises.dropped = nil

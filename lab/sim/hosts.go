@@ -130,7 +130,7 @@ func (h *host) unstop() {
 	if asleep {
 		h.clock.Run(h.Now, h.nemesis.drawRate())
 	}
-	h.Printf("%s goes on", h.label)
+	h.Printf("%s continues", h.label)
 	epoch, inbox := h.epoch, h.inbox
 	h.inbox = nil
 	if asleep {

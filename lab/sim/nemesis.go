@@ -168,7 +168,7 @@ func (n *nemesis) heal() {
 	n.misrouted = 0
 	n.Net.Heal()
 	n.store.slow, n.store.unknown, n.store.stale = 0, 0, false
-	n.settleTraffic()
+	n.dropSlowTraffic()
 	n.store.up()
 	for _, m := range n.managers { // before stopped managers continue, and write
 		m.storeCut, m.lag = false, lag{}
@@ -249,9 +249,9 @@ func (n *nemesis) healOwners(s *space) {
 	}
 }
 
-// settleTraffic drops slow messages that are still in flight. A broken connection does not deliver old
+// dropSlowTraffic drops slow messages that are still in flight. A broken connection does not deliver old
 // messages after it is restored, and a store request has been executed or never will be.
-func (n *nemesis) settleTraffic() {
+func (n *nemesis) dropSlowTraffic() {
 	latest := n.Now + int64(calmDelay)
 	var dropped []*storeRequest
 	n.Queue.Revise(func(at int64, e *engine.Event) (int64, bool) {

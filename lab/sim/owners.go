@@ -175,7 +175,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			o.findPredecessor(a.Incumbent)
 		case owner.Settle:
 			until := o.promises.until
-			o.complete(0, "settling", func() { o.settle(a.Number, until) })
+			o.complete(0, "settling", func() { o.settlePromise(a.Number, until) })
 		case owner.Left:
 			o.kill()
 			o.nemesis.ownerBack(o)

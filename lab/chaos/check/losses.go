@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
-// settleLosses checks that callers are notified of lost state (I4).
+// judgeLosses checks that callers are notified of lost state (I4).
 //
 // Owners of a chaos run move no state. So when a key is held under another generation than before, its
 // state was lost in between. Every caller whose lookup was open before must be notified of that, or of
@@ -17,7 +17,7 @@ import (
 // that generation any more.
 //
 // A lease is judged when the time for all notifications of the next one is over.
-func (b *Book) settleLosses(before oracle.Time) {
+func (b *Book) judgeLosses(before oracle.Time) {
 	b.sortLosses()
 	for _, key := range b.keys {
 		tenures := b.tenures[key]
@@ -164,7 +164,7 @@ func (b *Book) judgeReports(key leasehold.Key, t *tenure) {
 				break
 			}
 			if l.Generation == t.generation && l.Range().Contains(key) {
-				b.add("I4", "a reported loss was false", "caller %s was told at %d that key %v was lost under generation %d, which was held until %d at least",
+				b.add("I4", "a reported loss was false", "caller %s received at %d that key %v was lost under generation %d, which was held until %d at least",
 					c.name, l.at, key, t.generation, t.ended)
 				t.misreported = true
 				return

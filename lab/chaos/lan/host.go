@@ -34,7 +34,7 @@ func newHost(name string, addr netip.Addr) (*Host, error) {
 	made := make(chan error)
 	go func() {
 		defer close(h.ended)
-		err := h.settle()
+		err := h.enterNamespace()
 		made <- err
 		if err != nil {
 			return

@@ -62,7 +62,7 @@ func (s *Scenario) Begin() (*state, error) {
 			func(m *flease.Machine, now flease.Time) { m.Release(now, "warm") },
 		} {
 			st.call(i, call)
-			st.settle()
+			st.deliverAll()
 		}
 	}
 	for range 100 {
@@ -70,7 +70,7 @@ func (s *Scenario) Begin() (*state, error) {
 		for i := range st.procs {
 			st.call(i, func(m *flease.Machine, now flease.Time) { m.Advance(now) })
 		}
-		st.settle()
+		st.deliverAll()
 	}
 	st.packets = nil
 	for i, p := range st.procs {
@@ -81,7 +81,7 @@ func (s *Scenario) Begin() (*state, error) {
 	return st, nil
 }
 
-func (st *state) settle() {
+func (st *state) deliverAll() {
 	for range 100 {
 		if len(st.packets) == 0 {
 			return

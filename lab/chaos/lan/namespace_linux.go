@@ -28,10 +28,10 @@ const mtu = 9000
 // device is the name of the interface in each namespace.
 const device = "lan0"
 
-// settle moves the thread of the calling goroutine into a new namespace with the host's address, until
+// enterNamespace moves the thread of the calling goroutine into a new namespace with the host's address, until
 // leave is called. The thread must not end with the goroutine: a process that was started from it with
 // a parent death signal would be killed.
-func (h *Host) settle() error {
+func (h *Host) enterNamespace() error {
 	runtime.LockOSThread()
 	origin, err := os.Open(ownSpace)
 	if err != nil {
