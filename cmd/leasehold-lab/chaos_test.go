@@ -59,7 +59,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestChaosWithLeasesOff : the output has the violation, the command that repeats it, and the directory of the logs.
+// TestChaosWithLeasesOff: the output has the violation, the command that repeats it, and the directory of the logs.
 func TestChaosWithLeasesOff(t *testing.T) {
 	t.Parallel()
 	cmd, _ := chaosCommand(t, "--faults", "16", "--seed", "1", "--slack", "30s", "--leases-off")
@@ -192,13 +192,13 @@ func TestChaosFlags(t *testing.T) {
 		{[]string{"--other", "/no/such/program"}, "--other /no/such/program: want a program, or \"oldest\""},
 		{[]string{"--failpoints", "--drift", "--owners", "0"}, "--owners 0: want 1 to 100"},
 		{[]string{"--store", "all", "--kinds", "disk-full"}, "--kinds disk-full: it requires --store etcd or external"},
-		{[]string{"--drift", "far"}, "--drift far: write --drift, which is --drift=within, or --drift=beyond"},
+		{[]string{"--drift", "far"}, "--drift far: write --drift, which means --drift=within, or --drift=beyond"},
 		{[]string{"--for", "0s"}, "--for 0s: want a time above 0"},
 		{[]string{"--faults", "0"}, "--faults 0: want a number above 0"},
-		{[]string{"--kinds", ""}, "--kinds: there is a name missing; --kinds help says which faults there are"},
-		{[]string{"--kinds", "loss,"}, "--kinds: there is a name missing"},
-		{[]string{"--store", ""}, "--store says nothing: leave it out, or say what it is to be"},
-		{[]string{"--other", ""}, "--other says nothing"},
+		{[]string{"--kinds", ""}, "--kinds: a name is empty; --kinds help lists the faults"},
+		{[]string{"--kinds", "loss,"}, "--kinds: a name is empty"},
+		{[]string{"--store", ""}, "--store is empty: omit it, or set a value"},
+		{[]string{"--other", ""}, "--other is empty"},
 		{[]string{"storm"}, "takes only flags, and \"storm\" is not a flag"},
 	} {
 		var out, errs bytes.Buffer

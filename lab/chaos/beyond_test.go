@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/check"
 )
 
-// TestClocksBeyondTheBound: owners with slower clocks than the bound allows detect it and drop
-// their leases. Even with two owners of a key, the fence accepts no older token after a newer one.
+// TestClocksBeyondTheBound: owners with slower clocks than the bound allows detect it and drop their leases.
+// Even with two owners of a key, the fence accepts no older token after a newer one.
 func TestClocksBeyondTheBound(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()

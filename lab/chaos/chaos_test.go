@@ -26,8 +26,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/skewedclock"
 )
 
-// program is the leasehold-lab command, drifter one with settable clocks, and old one of the
-// oldest compatible commit. TestMain builds those that are needed.
+// program is the leasehold-lab command, drifter one with settable clocks, and old one of the oldest
+// compatible commit. TestMain builds those that are needed.
 var (
 	program, drifter string
 	old              oldbuild.Build
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	quick.Without("^(TestStorms|TestClocksBeyondTheBound|TestDroppedLeasesAreNoticed|TestOutagesThatMayLose|TestCrash.*)$")
+	quick.Without("^(TestStorms|TestClocksBeyondTheBound|TestDroppedLeasesAreDetected|TestOutagesThatMayLose|TestCrash.*)$")
 	os.Exit(buildAndRun(m))
 }
 
@@ -89,16 +89,16 @@ func start(t *testing.T, cfg Config) Report {
 	return r
 }
 
-// slack and ttl are for loaded computers, where a process may often get no processor
-// for a second. No test here is about speed.
+// slack and ttl are for loaded computers, where a process may often get no processor for a second. No test
+// here is about speed.
 const (
 	slack = 30 * time.Second
 	ttl   = 2 * time.Second
 )
 
 // TestStorms: 200 faults, of all kinds, one of them an outage, without a violation. With embedded etcd the
-// owners write to a PostgreSQL; then they are all of one build, with one clock. With the
-// other stores they are upgraded, and their clocks drift.
+// owners write to a PostgreSQL; then they are all of one build, with one clock. With the other stores they
+// are upgraded, and their clocks drift.
 func TestStorms(t *testing.T) {
 	for _, shape := range cluster.Shapes() {
 		t.Run(string(shape), func(t *testing.T) {
@@ -120,8 +120,8 @@ func TestStorms(t *testing.T) {
 			if c := r.Checked; shape != cluster.Flease && (c.Outages == 0 || c.Kept == 0) {
 				t.Errorf("no outage was checked: %+v", c)
 			}
-			// Whether a late write is rejected is a matter of timing;
-			// TestLeasesSwitchedOff requires rejected writes.
+			// Whether a late write is rejected is a matter of timing; TestLeasesOffIsDetected requires rejected
+			// writes.
 			if fencing && r.Checked.Writes == 0 {
 				t.Error("the database has accepted no write")
 			}
@@ -132,10 +132,10 @@ func TestStorms(t *testing.T) {
 	}
 }
 
-// TestLeasesSwitchedOff: owners that ignore the end of their leases are detected, even without
-// a fault: leases are released when others join. They keep writing to a PostgreSQL concurrently
-// with the new owners of their keys, and the fence rejects their writes.
-func TestLeasesSwitchedOff(t *testing.T) {
+// TestLeasesOffIsDetected: owners that ignore the end of their leases are detected, even without a fault:
+// leases are released when others join. They keep writing to a PostgreSQL concurrently with the new owners of
+// their keys, and the fence rejects their writes.
+func TestLeasesOffIsDetected(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()
 	cfg.Faults, cfg.Seed, cfg.Slack, cfg.LeasesOff, cfg.Dir = 16, 1, slack, true, t.TempDir()
@@ -154,9 +154,9 @@ func TestLeasesSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestDroppedLeasesAreNoticed: owners that drop their leases when they are suspended lose state in an
+// TestDroppedLeasesAreDetected: owners that drop their leases when they are suspended lose state in an
 // outage of the network, although no owner has failed (I11).
-func TestDroppedLeasesAreNoticed(t *testing.T) {
+func TestDroppedLeasesAreDetected(t *testing.T) {
 	t.Parallel()
 	cfg := DefaultConfig()
 	cfg.Faults, cfg.Seed, cfg.Slack, cfg.TTL, cfg.Dir = 1, 1, slack, ttl, t.TempDir()
@@ -191,8 +191,8 @@ func TestOutagesThatMayLose(t *testing.T) {
 	}
 }
 
-// TestUnreadableHistories: a history that cannot be read or written fails the run.
-func TestUnreadableHistories(t *testing.T) {
+// TestUnreadableHistoryFailsTheRun: a history that cannot be read or written fails the run.
+func TestUnreadableHistoryFailsTheRun(t *testing.T) {
 	for name, dir := range map[string]string{"unreadable": t.TempDir(), "not kept": filepath.Join(t.TempDir(), "none")} {
 		r := &run{cfg: Config{Config: cluster.Config{Dir: dir}}, failed: make(chan error, 1), book: check.New(nil, 0, 0), vitals: newWatch(false)}
 		if r.called("c1", 0, strings.NewReader("{\n")) == nil || r.owned("o1", 0, strings.NewReader("half")) == nil {
@@ -209,8 +209,7 @@ func TestUnreadableHistories(t *testing.T) {
 	}
 }
 
-// TestCrashIsAViolation: a crash is a violation in the report; other errors
-// only end the run.
+// TestCrashIsAViolation: a crash is a violation in the report; other errors only end the run.
 func TestCrashIsAViolation(t *testing.T) {
 	r := &run{}
 	if err := errors.New("no more descriptors"); !errors.Is(r.blame(err), err) || r.blame(nil) != nil || len(r.report.Violations) > 0 {
@@ -222,8 +221,8 @@ func TestCrashIsAViolation(t *testing.T) {
 	}
 }
 
-// TestCrashWhileNobodyWaits: a crash is a violation too if the run is interrupted at that time.
-func TestCrashWhileNobodyWaits(t *testing.T) {
+// TestCrashOfAnInterruptedRunIsAViolation: a crash is a violation too if the run is interrupted at that time.
+func TestCrashOfAnInterruptedRunIsAViolation(t *testing.T) {
 	r := &run{failed: make(chan error, 1)}
 	if err := r.unread(); err != nil {
 		t.Errorf("error %v without a failure", err)

@@ -15,8 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/nemesis"
 )
 
-// Config configures a run. [DefaultConfig] has values for all fields that need
-// one.
+// Config configures a run. [DefaultConfig] has values for all fields that need one.
 type Config struct {
 	// Config is the cluster. The run sets its network, callbacks and Spare. If owners of another
 	// program keep a history of their own, Conclude writes it into the book, when all have ended.
@@ -30,8 +29,7 @@ type Config struct {
 	Kinds  []string // of faults; nil: all
 	// Outage is the duration of each outage of managers, store or network; 0: 5 s to 5 min, mostly short.
 	Outage time.Duration
-	// Slack is added to the bound of I6, for the restart of processes on a computer with few
-	// processors.
+	// Slack is added to the bound of I6, for the restart of processes on a computer with few processors.
 	Slack time.Duration
 
 	OtherFlag string   // the value of --other, for the command that repeats the run; empty: Other
@@ -44,8 +42,8 @@ type Config struct {
 	Beyond bool
 	Points []string // failpoints compiled into the program; empty: none
 
-	// Soak excludes one process of each role from faults, so that it runs long, and fails if the memory, goroutines
-	// or descriptors of any process grow with time.
+	// Soak excludes one process of each role from faults, so that it runs long, and fails if the memory,
+	// goroutines or descriptors of any process grow with time.
 	Soak bool
 	Keep bool // the directory stays, whatever the result
 }
@@ -131,11 +129,10 @@ func (c *Config) setting() nemesis.Setting {
 
 // bound is B of I6: (leader TTL + lease) x drift + 2 round trips.
 //
-// It is longer for managers without a store if most of them have lost their memory. Then there is no
-// record of the granted leases: the leader waits for the longest lease that the group
-// allows (--longest-lease, here lease x drift) before its census of the owners. The census takes another
-// lease x drift if an owner has died: that is the lease of I6. Restarted
-// members do not vote for leader TTL x drift: that is the TTL of I6.
+// It is longer for managers without a store if most of them have lost their memory. Then there is no record
+// of the granted leases: the leader waits for the longest lease that the group allows (--longest-lease, here
+// lease x drift) before its census of the owners. The census takes another lease x drift if an owner has
+// died: that is the lease of I6. Restarted members do not vote for leader TTL x drift: that is the TTL of I6.
 func (c *Config) bound(forgot bool) time.Duration {
 	b := stretch(c.TTL+c.Lease) + 2*roundTrip
 	if forgot {

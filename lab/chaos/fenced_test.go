@@ -26,8 +26,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// An owner of a test can also write to a PostgreSQL, with a fence. Its program is then this
-// test binary, so that the leasehold command needs no database driver.
+// An owner of a test can also write to a PostgreSQL, with a fence. Its program is then this test binary, so
+// that the leasehold command needs no database driver.
 
 // runFencedOwner is the main function of such an owner.
 func runFencedOwner(args []string) error {
@@ -57,9 +57,8 @@ const (
 	atOnce      = 64 // concurrent writes, most of which are late
 )
 
-// writeFenced writes under leases that it has checked before, sometimes so long before
-// that another owner has the key. It never checks again whether the lease is
-// held: it tests the fence.
+// writeFenced writes under leases that it has checked before, sometimes so long before that another owner has
+// the key. It never checks again whether the lease is held: it tests the fence.
 func writeFenced(ctx context.Context, db *sql.DB, l owner.Checker) error {
 	db.SetMaxOpenConns(2)
 	names, room := history.Watched(cluster.Registers), make(chan struct{}, atOnce)
@@ -95,8 +94,8 @@ func writeFenced(ctx context.Context, db *sql.DB, l owner.Checker) error {
 	}
 }
 
-// writeOnce makes one write. The database records the result in the order
-// of acceptance: the number of a row is assigned while the fence is locked.
+// writeOnce makes one write. The database records the result in the order of acceptance: the number of a row
+// is assigned while the fence is locked.
 func writeOnce(ctx context.Context, db *sql.DB, name string, g leasehold.Generation) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -109,8 +108,7 @@ func writeOnce(ctx context.Context, db *sql.DB, name string, g leasehold.Generat
 	}
 }
 
-// fenced makes the owners of a run write to a PostgreSQL. Without a PostgreSQL
-// it does nothing.
+// fenced makes the owners of a run write to a PostgreSQL. Without a PostgreSQL it does nothing.
 func fenced(t *testing.T, cfg *Config) bool {
 	t.Helper()
 	var server *realservice.PostgreSQL

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
-// TestHistoriesAreOnOneClock: the records of an owner whose clock is ahead are stored with times on
-// the clock of faults and callers.
-func TestHistoriesAreOnOneClock(t *testing.T) {
+// TestHistoriesUseOneClock: the records of an owner whose clock is ahead are stored with times on the clock
+// of faults and callers.
+func TestHistoriesUseOneClock(t *testing.T) {
 	r := &run{cfg: Config{Config: cluster.Config{Dir: t.TempDir()}}, book: check.New(nil, time.Second, 0)}
 	var written bytes.Buffer
 	record := oracle.Record{

@@ -64,9 +64,9 @@ func (w *watch) judge(into *Report) (found []check.Violation) {
 	return found
 }
 
-// Clocks beyond the drift bound break the invariants that depend on it. These violations are counted and excused:
-// two owners of a key (I1), losses of leases that an owner still holds (I4), and owners in quarantine
-// because they have detected their slow clocks (I6). All others must hold, such as fencing (I9).
+// Clocks beyond the drift bound break the invariants that depend on it. These violations are counted and
+// excused: two owners of a key (I1), losses of leases that an owner still holds (I4), and owners in
+// quarantine because they have detected their slow clocks (I6). All others must hold, such as fencing (I9).
 
 // excuse removes the violations that clocks beyond the bound explain.
 func (r *run) excuse(found []check.Violation) []check.Violation {

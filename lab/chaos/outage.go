@@ -17,8 +17,8 @@ import (
 const (
 	// outageEvery: one in this number of storms is an outage, if there are others.
 	outageEvery = 3
-	// quietTime is the time without a transfer of a key before an outage, and quietPatience
-	// the maximum wait for it: a leader that balances moves a few keys every 10 s.
+	// quietTime is the time without a transfer of a key before an outage, and quietPatience the maximum wait
+	// for it: a leader that balances moves a few keys every 10 s.
 	quietTime     = 3 * time.Second
 	quietPatience = 15 * time.Second
 )
@@ -29,8 +29,8 @@ func (r *run) isOutage(storm uint64) bool {
 	return nemesis.HasOutages(in, r.cfg.Kinds) && (storm%outageEvery == outageEvery-1 || !nemesis.HasStorms(in, r.cfg.Kinds))
 }
 
-// outage is a storm of one fault, of managers, store or network, but not of an owner. It begins in
-// a quiet cluster, so that only the outage can end leases, and is judged by I11.
+// outage is a storm of one fault, of managers, store or network, but not of an owner. It begins in a quiet
+// cluster, so that only the outage can end leases, and is judged by I11.
 func (r *run) outage(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, storm uint64) error {
 	if err := r.quiet(ctx); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (r *run) outage(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand,
 	if !ok {
 		return nil
 	}
-	r.say("breaking")
+	r.setPhase("breaking")
 	term, _ := r.cluster.Term(ctx) // 0 if no manager leads
 	outage := r.book.Outage(strike.Kind, oracle.Now())
 	if err := n.Storm(ctx, []nemesis.Strike{strike}); err != nil || ctx.Err() != nil {
@@ -69,7 +69,7 @@ func (r *run) losesNothing(kind string, before, after leasehold.Term) bool {
 
 // quiet waits until the cluster is quiet, or for quietPatience.
 func (r *run) quiet(ctx context.Context) error {
-	r.say("waiting for a quiet cluster")
+	r.setPhase("waiting for a quiet cluster")
 	began := oracle.Now()
 	for end := time.Now().Add(quietPatience); time.Now().Before(end); {
 		now := oracle.Now()

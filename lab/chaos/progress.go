@@ -21,8 +21,8 @@ type Snapshot struct {
 	Doing   string
 }
 
-// say sets the phase of the run.
-func (r *run) say(doing string) {
+// setPhase sets the phase of the run.
+func (r *run) setPhase(doing string) {
 	r.count(func(*Report) {
 		r.doing = doing
 		r.reportProgress()

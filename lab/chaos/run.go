@@ -125,7 +125,7 @@ func (r *run) whole(ctx context.Context) error {
 }
 
 func (r *run) live(ctx context.Context) error {
-	r.say("starting")
+	r.setPhase("starting")
 	if err := r.cluster.Start(ctx); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (r *run) live(ctx context.Context) error {
 
 // storms runs storms until there were enough.
 func (r *run) storms(ctx context.Context) error {
-	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: nemesis.Passed(r.cfg.Points, r.cfg.Shape), Tell: r.recordDeed}
+	n := &nemesis.Nemesis{Cluster: r.cluster, Network: r.network, Points: nemesis.Passed(r.cfg.Points, r.cfg.Shape), Notify: r.recordDeed}
 	n.CopyAge = r.cfg.setting().Times.CopyAge()
 	if nemesis.HasRestores(r.cfg.setting(), r.cfg.Kinds) {
 		if err := r.cluster.Backup(); err != nil {
@@ -155,7 +155,7 @@ func (r *run) storms(ctx context.Context) error {
 			return err
 		}
 		r.vitals.take(ctx, r.cluster)
-		r.book.Settle(oracle.Now() - oracle.Time(r.cfg.Slack+settled))
+		r.book.Judge(oracle.Now() - oracle.Time(r.cfg.Slack+settled))
 	}
 	return r.awaitLosses(ctx)
 }
@@ -163,7 +163,7 @@ func (r *run) storms(ctx context.Context) error {
 // storm injects many overlapping faults, and waits until all are healed.
 func (r *run) storm(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, storm uint64) error {
 	plan := nemesis.Plan(random, r.cfg.setting(), r.strikes(), stormTime, r.cfg.Kinds)
-	r.say("breaking")
+	r.setPhase("breaking")
 	if err := n.Storm(ctx, plan); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -176,8 +176,8 @@ func (r *run) storm(ctx context.Context, n *nemesis.Nemesis, random *rand.Rand, 
 	return r.healed(ctx, fmt.Sprintf("after storm %d", storm+1))
 }
 
-// blame converts the error of a process that ended by itself to a violation: the process could start, so
-// the cause is the system and not the setup.
+// blame converts the error of a process that ended by itself to a violation: the process could start, so the
+// cause is the system and not the setup.
 func (r *run) blame(err error) error {
 	if crash, ok := errors.AsType[cluster.Crash](err); ok {
 		r.violated("crash", "a process ended by itself", crash)
@@ -203,10 +203,10 @@ func (r *run) unread() error {
 	}
 }
 
-// awaitLosses waits until callers have received the last losses, or should have, unless there is a
-// violation already.
+// awaitLosses waits until callers have received the last losses, or should have, unless there is a violation
+// already.
 func (r *run) awaitLosses(ctx context.Context) error {
-	r.say("waiting for the last losses")
+	r.setPhase("waiting for the last losses")
 	for until := time.Now().Add(lossTime + r.cfg.Slack); ; {
 		err := r.wait(ctx, 100*time.Millisecond)
 		if err != nil || !r.cfg.Beyond && r.book.Broken() || r.book.PendingLosses() == 0 || time.Now().After(until) {
@@ -238,10 +238,10 @@ func (r *run) goOn(ctx context.Context) bool {
 // patience limits the time until every key has an owner, before the run is aborted.
 const patience = time.Minute
 
-// healed waits until every key has an owner for good and all callers find the owners, and judges the
-// duration of the former. A key that is held when every earlier lease has expired was renewed since.
+// healed waits until every key has an owner for good and all callers find the owners, and judges the duration
+// of the former. A key that is held when every earlier lease has expired was renewed since.
 func (r *run) healed(ctx context.Context, when string) error {
-	r.say("recovering")
+	r.setPhase("recovering")
 	since := oracle.Now()
 	store, stop := r.storeBack(ctx)
 	defer stop()
@@ -284,8 +284,8 @@ func (r *run) healed(ctx context.Context, when string) error {
 	}
 }
 
-// created records that the namespace had to be created. That is correct only if all managers were
-// down at the same time and have no store.
+// created records that the namespace had to be created. That is correct only if all managers were down at the
+// same time and have no store.
 func (r *run) created(when string, blank int) {
 	r.count(func(p *Report) { p.Created++ })
 	if r.cfg.Shape != cluster.Flease || blank < len(r.cluster.Managers) {
@@ -335,7 +335,7 @@ func (r *run) conclude(ctx context.Context) {
 	r.report.Revived, r.report.Unbounded = r.cluster.Revived(), r.cluster.Unbounded
 	r.report.Packets = r.network.Counts()
 	r.report.Interrupted = ctx.Err() != nil
-	r.say("judging")
+	r.setPhase("judging")
 	found, n := r.book.Violations()
 	r.report.Violations = append(append(r.report.Violations, r.excuse(found)...), r.vitals.judge(&r.report)...)
 	r.notice()
@@ -371,7 +371,7 @@ func (r *run) recordDeed(d nemesis.Deed) {
 			nemesis.Deed
 		}{oracle.Now(), d}) // other writes report a full disk
 	})
-	r.say("breaking")
+	r.setPhase("breaking")
 }
 
 func (r *run) count(do func(*Report)) {

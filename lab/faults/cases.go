@@ -57,7 +57,7 @@ var processes = []Case{
 		Number: 7, What: "clock rates differ by as much as the drift bound allows", Tries: "I1",
 		Must: "one owner at a time",
 		Proofs: by(simulated("clock-rate", "clock: at the slow end", "clock: at the fast end"), leased("rate"), chaos("clock-rate"),
-			tests("lab/sim", "TestRatesAreWithinTheDriftBound", "TestEqualClocksAreNoticed"),
+			tests("lab/sim", "TestRatesAreWithinTheDriftBound", "TestEqualClocksAreDetected"),
 			tests("internal/core/mono", "TestStretchOutlastsTheLease")),
 	},
 	{
@@ -373,7 +373,7 @@ var outages = []Case{
 	{
 		Number: 50, What: "the network between managers and all owners is cut", Tries: "I11",
 		Must: "the leader keeps silent owners, and no lease ends",
-		Proofs: by(simulated("outage", "manager: outage", "manager: outage over"), chaos("managers-cut"), tests("lab/chaos", "TestDroppedLeasesAreNoticed"), tests("manager", "TestOwnersCutOff", "TestOutageIsShown"),
+		Proofs: by(simulated("outage", "manager: outage", "manager: outage over"), chaos("managers-cut"), tests("lab/chaos", "TestDroppedLeasesAreDetected"), tests("manager", "TestOwnersCutOff", "TestOutageIsShown"),
 			tests("internal/core/machine/manager", "TestOutageOfAnyLength"), tests("lab/sim", "TestOutagesLoseNothing")),
 	},
 	{

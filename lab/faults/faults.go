@@ -84,8 +84,7 @@ type Run struct {
 	Size    string `json:"size"` // such as "10000 worlds"
 	// Violations is the number of violations, or of failed tests.
 	Violations int `json:"violations"`
-	// Counts is the number of occurrences of each proof: of injected faults, or of passed
-	// tests.
+	// Counts is the number of occurrences of each proof: of injected faults, or of passed tests.
 	Counts map[string]int `json:"counts"`
 	// Failures is the number of failures of each test.
 	Failures map[string]int `json:"failures,omitempty"`
@@ -132,8 +131,8 @@ func (p Proof) key() string {
 	return p.Name
 }
 
-// Of returns the number of runs of a proof, and of violations in them. For tests, the violations are
-// known exactly; a violation in a campaign counts for all faults in it.
+// Of returns the number of runs of a proof, and of violations in them. For tests, the violations are known
+// exactly; a violation in a campaign counts for all faults in it.
 func (r *Results) Of(p Proof) (runs, violations int) {
 	for i := range r.Runs {
 		run := &r.Runs[i]
@@ -151,8 +150,8 @@ func (r *Results) Of(p Proof) (runs, violations int) {
 	return runs, violations
 }
 
-// OfCase returns the sums for a case, by the kinds of its proofs. A violation of a campaign
-// counts once, even if several of the proofs occurred in it.
+// OfCase returns the sums for a case, by the kinds of its proofs. A violation of a campaign counts once, even
+// if several of the proofs occurred in it.
 func (r *Results) OfCase(c *Case) (runs map[Kind]int, violations int) {
 	runs = make(map[Kind]int)
 	most := make(map[Kind]int)

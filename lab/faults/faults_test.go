@@ -174,7 +174,7 @@ func TestOfCase(t *testing.T) {
 }
 
 // The page distinguishes faults that are not run, not recorded, and not occurred.
-func TestPageSaysWhatIsKnown(t *testing.T) {
+func TestPageDistinguishesUnrecordedCases(t *testing.T) {
 	page := faults.Page([]faults.Case{
 		{
 			Number: 1, Part: "Fires", What: "smoke", Must: "all get out", Tries: "I1", Open: "the cat",

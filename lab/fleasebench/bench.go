@@ -1,6 +1,6 @@
-// Package fleasebench measures the leases per second of a Flease group. Each member is a
-// process, and they communicate over the loopback interface. Members that share
-// one process and its scheduler lose packets, and are slower by an order of magnitude.
+// Package fleasebench measures the leases per second of a Flease group. Each member is a process, and they
+// communicate over the loopback interface. Members that share one process and its scheduler lose packets, and
+// are slower by an order of magnitude.
 package fleasebench
 
 import (
@@ -45,8 +45,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Run runs the benchmark. Each member is this program with the arguments of role, which must
-// run [StartMember].
+// Run runs the benchmark. Each member is this program with the arguments of role, which must run
+// [StartMember].
 func Run(ctx context.Context, cfg Config, role string) (Report, error) {
 	g, err := Start(ctx, role, cfg.Members, MemberConfig{
 		Lease: cfg.Lease, Epsilon: 100 * time.Millisecond, Sealed: cfg.Sealed, TCP: cfg.TCP,
@@ -76,8 +76,7 @@ func Run(ctx context.Context, cfg Config, role string) (Report, error) {
 	}, nil
 }
 
-// batch acquires and releases a batch, and returns the CPU time of all
-// members for the acquisition.
+// batch acquires and releases a batch, and returns the CPU time of all members for the acquisition.
 func batch(g proc.Group, cfg Config, name string) (Batch, time.Duration, error) {
 	proposers := g[:cfg.Proposers]
 	if err := Prepare(proposers, Order{Batch: cfg.Leases, Name: name, Group: cfg.Members}); err != nil {

@@ -91,12 +91,11 @@ func callAll(g proc.Group, method string, args any) error {
 	return err
 }
 
-// Prepare sends an order to all processes. They create the resource names before the measurement
-// starts.
+// Prepare sends an order to all processes. They create the resource names before the measurement starts.
 func Prepare(g proc.Group, o Order) error { return callAll(g, "Prepare", o) }
 
-// Acquire makes all processes acquire their batches concurrently, and returns the sum, from the
-// first begin to the last end.
+// Acquire makes all processes acquire their batches concurrently, and returns the sum, from the first begin
+// to the last end.
 func Acquire(g proc.Group) (Batch, error) {
 	all, err := proc.CallAll[Batch](g, "Acquire", nil)
 	if err != nil {
@@ -159,8 +158,7 @@ func (m *Member) Prepare(o Order, _ *struct{}) error {
 
 const batchLimit = time.Minute
 
-// Acquire acquires a batch. It does not count leases that are invalid when the batch is
-// complete.
+// Acquire acquires a batch. It does not count leases that are invalid when the batch is complete.
 func (m *Member) Acquire(_ struct{}, b *Batch) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchLimit)
 	defer cancel()
@@ -176,8 +174,8 @@ func (m *Member) Acquire(_ struct{}, b *Batch) (err error) {
 	return err
 }
 
-// Release releases the batch. A failure is harmless:
-// no other process wants these resources, and the leases expire.
+// Release releases the batch. A failure is harmless: no other process wants these resources, and the leases
+// expire.
 func (m *Member) Release(struct{}, *struct{}) error {
 	held := m.held
 	m.held = nil
@@ -201,9 +199,9 @@ func resourceName(size, proposer int, name string, i int) string {
 	return fmt.Sprintf("%02d.%02d.%s.%06d", size, proposer, name, i)
 }
 
-// groupOf returns the group of a resource: its proposer, and the number of
-// others in its name, chosen at random for each proposer as in the paper's third
-// experiment. It runs for every resource, so all groups are computed in advance.
+// groupOf returns the group of a resource: its proposer, and the number of others in its name, chosen at
+// random for each proposer as in the paper's third experiment. It runs for every resource, so all groups are
+// computed in advance.
 func groupOf(members int) func(resource string) []flease.ID {
 	groups := make([][][]flease.ID, members+1) // by size and proposer
 	for size := range groups {

@@ -35,8 +35,7 @@ type aftermath struct {
 	deadline int64
 }
 
-// heal ends the faults. A crashed process restarts, or stays down if a majority of
-// every group remains.
+// heal ends the faults. A crashed process restarts, or stays down if a majority of every group remains.
 func (a *aftermath) heal() {
 	a.Printf("=== all faults end")
 	a.enter(healed)
@@ -59,8 +58,8 @@ func (a *aftermath) heal() {
 	a.poll()
 }
 
-// part is the aftermath of twins: one of them gives way, and when all leases that
-// were granted with the help of both have expired, leases exclude each other again.
+// part is the aftermath of twins: one of them gives way, and when all leases that were granted with the help
+// of both have expired, leases exclude each other again.
 func (a *aftermath) part() {
 	for _, p := range a.processes {
 		p.gone, p.role = false, wanter
@@ -108,8 +107,8 @@ func (w *world) affords(p *process) bool {
 	return true
 }
 
-// recovery returns the time until all processes take part. A process that detects
-// that its clock was set while it waits starts to wait again.
+// recovery returns the time until all processes take part. A process that detects that its clock was set
+// while it waits starts to wait again.
 func (w *world) recovery() time.Duration {
 	d := max(slow(drift.Stretch(lease)), lease+2*w.epsilon)
 	if w.kind == Mono {
@@ -118,10 +117,9 @@ func (w *world) recovery() time.Duration {
 	return d
 }
 
-// takeover returns the time until a resource has another holder after the
-// crash of the last one: the lease as counted by acceptors, and some rounds, because
-// proposers conflict. If wall clocks were ahead, the
-// ends of leases are ahead too.
+// takeover returns the time until a resource has another holder after the crash of the last one: the lease as
+// counted by acceptors, and some rounds, because proposers conflict. If wall clocks were ahead, the ends of
+// leases are ahead too.
 func (w *world) takeover() time.Duration {
 	d := max(slow(drift.Stretch(lease)), lease+2*w.epsilon) + rounds
 	if w.kind == Mono {
@@ -156,8 +154,7 @@ func (a *aftermath) poll() {
 	a.After(lease/20, a.poll)
 }
 
-// unheld returns a resource that is wanted and has no holder, nil if there is
-// none.
+// unheld returns a resource that is wanted and has no holder, nil if there is none.
 func (a *aftermath) unheld() *resource {
 	for _, r := range a.resources {
 		wanted, held := false, false
@@ -172,8 +169,8 @@ func (a *aftermath) unheld() *resource {
 	return nil
 }
 
-// calm waits until the effects of faults have ended: processes that are
-// not ready, distrusted clocks, members without state.
+// calm waits until the effects of faults have ended: processes that are not ready, distrusted clocks, members
+// without state.
 func (a *aftermath) calm() {
 	a.enter(calming)
 	for _, p := range a.processes {
@@ -222,8 +219,8 @@ func (a *aftermath) bereave() {
 	}
 }
 
-// leave makes all processes release all resources. State without requests is checked once
-// per linger time, and removed if it was not used for one.
+// leave makes all processes release all resources. State without requests is checked once per linger time,
+// and removed if it was not used for one.
 func (a *aftermath) leave() {
 	a.Printf("=== all resources are released")
 	a.enter(leaving)

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// checkExclusive is L1. A process starts to hold a lease when it is notified, or when
-// its clock is set back, so a check at these times is enough.
+// checkExclusive is L1. A process starts to hold a lease when it is notified, or when its clock is set back,
+// so a check at these times is enough.
 func (o *oracle) checkExclusive(p *process, r *resource) {
 	o.Checks[L1Exclusive]++
 	if !o.safe && !o.parted || !p.holds(r) {
@@ -33,10 +33,9 @@ type report struct {
 	until  flease.Wall
 }
 
-// checkReported is L2 for the past: a reply is about the time between request
-// and reply. It is wrong if another process has held the lease for all of
-// that time, or if a later tenure had begun before the request. The exception is a lease that has expired on the
-// clock of the receiver: an acceptor reports it while its
+// checkReported is L2 for the past: a reply is about the time between request and reply. It is wrong if
+// another process has held the lease for all of that time, or if a later tenure had begun before the request.
+// The exception is a lease that has expired on the clock of the receiver: an acceptor reports it while its
 // monotonic clock stands still.
 func (o *oracle) checkReported(p *process, r *resource, n *flease.Notice) {
 	if !o.safe {
@@ -63,8 +62,8 @@ func (o *oracle) checkReported(p *process, r *resource, n *flease.Notice) {
 	o.remember(p, r, n)
 }
 
-// checkSeen is L2 for watchers: no process receives a notice that it has a lease itself that it does
-// not have. All other notices of a watch are hints.
+// checkSeen is L2 for watchers: no process receives a notice that it has a lease itself that it does not
+// have. All other notices of a watch are hints.
 func (o *oracle) checkSeen(p *process, r *resource, n *flease.Notice) {
 	o.Checks[L2Told]++
 	if n.Holder == p.id && !p.stakes[r.index].held {
@@ -72,8 +71,8 @@ func (o *oracle) checkSeen(p *process, r *resource, n *flease.Notice) {
 	}
 }
 
-// remember records a report that stays true until its end on the holder's clock:
-// the clock is reliable, and the holder has not released the lease.
+// remember records a report that stays true until its end on the holder's clock: the clock is reliable, and
+// the holder has not released the lease.
 func (o *oracle) remember(p *process, r *resource, n *flease.Notice) {
 	holder := o.byID[n.Holder][0]
 	if o.kind == Mono || holder.stakes[r.index].given >= n.Fence {
@@ -83,9 +82,8 @@ func (o *oracle) remember(p *process, r *resource, n *flease.Notice) {
 	t.reports = append(t.reports, report{p, o.Now, holder, n.Fence, n.Until})
 }
 
-// checkKept is L2 for the future: after a report, no other process
-// gets the lease before it ends on the holder's clock,
-// unless the holder releases it.
+// checkKept is L2 for the future: after a report, no other process gets the lease before it ends on the
+// holder's clock, unless the holder releases it.
 func (o *oracle) checkKept(p *process, r *resource) {
 	t := &o.truths[r.index]
 	t.reports = slices.DeleteFunc(t.reports, func(s report) bool {
@@ -109,8 +107,7 @@ func (o *oracle) checkNews(p *process, r *resource) {
 	}
 }
 
-// checkReleased is L3: after a release a process has no lease before it requests
-// one again.
+// checkReleased is L3: after a release a process has no lease before it requests one again.
 func (o *oracle) checkReleased(p *process, r *resource) {
 	o.Checks[L3Released]++
 	if p.stakes[r.index].asked == nothing {
@@ -133,8 +130,7 @@ func (o *oracle) checkRises(p *process, r *resource, fence uint64) {
 	}
 }
 
-// checkSame is L4 for a renewal: it does not change the fence, and the lease has
-// not expired.
+// checkSame is L4 for a renewal: it does not change the fence, and the lease has not expired.
 func (o *oracle) checkSame(p *process, r *resource, fence uint64) {
 	o.Checks[L4Fences]++
 	switch s := &p.stakes[r.index]; {
@@ -164,12 +160,11 @@ func (o *oracle) checkRemoved() {
 	}
 }
 
-// maxTryTime is the maximum time of a try without faults: some rounds, because
-// proposers conflict.
+// maxTryTime is the maximum time of a try without faults: some rounds, because proposers conflict.
 const maxTryTime = lease / 2
 
-// checkKnown is L7 for members that do not try: all members have the holder of a lease that is older
-// than two leases, also members that had lost their state, or held the lease before.
+// checkKnown is L7 for members that do not try: all members have the holder of a lease that is older than two
+// leases, also members that had lost their state, or held the lease before.
 func (o *oracle) checkKnown() {
 	for _, r := range o.resources {
 		for _, p := range o.processes {
@@ -190,8 +185,7 @@ func (o *oracle) checkKnown() {
 	}
 }
 
-// checkLost is L7: without faults no process loses a lease, however often others
-// try to acquire it.
+// checkLost is L7: without faults no process loses a lease, however often others try to acquire it.
 func (o *oracle) checkLost(p *process, r *resource) {
 	if !o.calm() {
 		return
@@ -215,8 +209,8 @@ func (o *oracle) checkAnswer(p *process, r *resource, n *flease.Notice) {
 	}
 }
 
-// heldSince reports whether some process has held a resource since a time. Without a
-// holder, tries can conflict.
+// heldSince reports whether some process has held a resource since a time. Without a holder, tries can
+// conflict.
 func (o *oracle) heldSince(r *resource, at int64) bool {
 	return slices.ContainsFunc(o.processes, func(p *process) bool { return p.holds(r) && p.stakes[r.index].since < at })
 }
@@ -234,8 +228,8 @@ func (o *oracle) checkUnanswered() {
 
 func (o *oracle) calm() bool { return o.safe && o.after.phase == besieged }
 
-// checkTwins is L8: a restarted process is not mistaken for a twin of itself, however fast it restarts and however
-// late packets of its previous incarnation are.
+// checkTwins is L8: a restarted process is not mistaken for a twin of itself, however fast it restarts and
+// however late packets of its previous incarnation are.
 func (o *oracle) checkTwins(p *process, n *flease.Notice) {
 	o.Checks[L8Twins]++
 	switch {
@@ -246,8 +240,8 @@ func (o *oracle) checkTwins(p *process, n *flease.Notice) {
 	}
 }
 
-// checkParted is L8 when the faults have ended and all processes have exchanged packets:
-// no two processes with one ID take part.
+// checkParted is L8 when the faults have ended and all processes have exchanged packets: no two processes
+// with one ID take part.
 func (o *oracle) checkParted() {
 	for _, twins := range o.byID {
 		o.Checks[L8Twins]++

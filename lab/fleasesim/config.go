@@ -66,8 +66,7 @@ func (c *Config) Validate() error {
 	return Kinds().Validate(c.Faults)
 }
 
-// Flags returns the flags of a world. With the seed they determine every event in
-// it.
+// Flags returns the flags of a world. With the seed they determine every event in it.
 func (c *Config) Flags() *pflag.FlagSet {
 	var usual Config
 	if err := usual.Validate(); err != nil {

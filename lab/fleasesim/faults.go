@@ -4,8 +4,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// The rates of monotonic clocks within the drift bound:
-// their ratio is the bound, 1.2.
+// The rates of monotonic clocks within the drift bound: their ratio is the bound, 1.2.
 const (
 	slowest engine.Rate = 920_000
 	fastest engine.Rate = 1_104_000

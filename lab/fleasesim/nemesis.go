@@ -22,9 +22,8 @@ func (n *nemesis) init(w *world) {
 	n.world = w
 	n.kinds = faults.Pick(w.cfg.Faults, func() bool { return false })
 	engine.Zero(w.Faults, Kinds().Names()...)
-	// Without memory, fences rise only if wall clocks are reliable. For
-	// unreliable ones, half of the worlds have no loss of
-	// memory.
+	// Without memory, fences rise only if wall clocks are reliable. For unreliable ones, half of the worlds
+	// have no loss of memory.
 	n.amnesia = w.kind != Mono || w.Chance(2)
 }
 
@@ -64,10 +63,9 @@ func (n *nemesis) strike() {
 	n.After(n.interval(), n.strike)
 }
 
-// rewind resets a process to its present state after a while, like a virtual machine
-// that is restored from a snapshot. It can detect that only if its wall clock is
-// reliable. It would use the leases in the snapshot until it reads its clocks again, so
-// it must have none.
+// rewind resets a process to its present state after a while, like a virtual machine that is restored from a
+// snapshot. It can detect that only if its wall clock is reliable. It would use the leases in the snapshot
+// until it reads its clocks again, so it must have none.
 func (n *nemesis) rewind(p *process) {
 	if n.kind != Wall && n.kind != Both || !p.runs() || slices.ContainsFunc(p.stakes, func(s stake) bool { return s.held }) {
 		return
@@ -90,9 +88,8 @@ func (n *nemesis) rewind(p *process) {
 	})
 }
 
-// sprint makes a process have more tenures of a resource than there are milliseconds
-// in its silent time after a start. That is possible if it is alone in
-// the group: then an acquisition takes no time.
+// sprint makes a process have more tenures of a resource than there are milliseconds in its silent time after
+// a start. That is possible if it is alone in the group: then an acquisition takes no time.
 func (n *nemesis) sprint(p *process) {
 	for _, r := range n.resources {
 		if len(r.members) > 1 || !p.member(r) || !p.runs() || p.machine.Retired() {
@@ -122,9 +119,9 @@ func (n *nemesis) crash(p *process) {
 	n.After([]time.Duration{0, n.duration()}[n.Random.IntN(2)], p.boot)
 }
 
-// orphan restarts all members of a holder's group without memory, cuts the holder off, and
-// skews the clocks for the worst case within the limits of the world: those of the
-// holder are slow, and those of the others fast.
+// orphan restarts all members of a holder's group without memory, cuts the holder off, and skews the clocks
+// for the worst case within the limits of the world: those of the holder are slow, and those of the others
+// fast.
 func (n *nemesis) orphan() {
 	r := n.resources[n.Random.IntN(len(n.resources))]
 	for _, p := range n.processes {
@@ -133,8 +130,8 @@ func (n *nemesis) orphan() {
 		}
 		n.isolate(p, 2)
 		n.skew(p, slowest, 300_000, -1)
-		// A wall clock that is slightly fast is not detected by the process
-		// itself, nor by the others if theirs are fast too.
+		// A wall clock that is slightly fast is not detected by the process itself, nor by the others if
+		// theirs are fast too.
 		fast := engine.TrueRate + engine.Rate(n.Random.Int64N(300_000))
 		for _, other := range n.processes {
 			if other != p && other.member(r) && n.amnesia {
@@ -147,8 +144,7 @@ func (n *nemesis) orphan() {
 	}
 }
 
-// skew makes a process's clocks deviate as far as the world allows, in the direction of the
-// sign.
+// skew makes a process's clocks deviate as far as the world allows, in the direction of the sign.
 func (n *nemesis) skew(p *process, monotonic, wall engine.Rate, sign int64) {
 	to := flease.Wall(n.Now + sign*int64(n.epsilon/2))
 	switch n.kind {
@@ -186,8 +182,8 @@ func (n *nemesis) isolate(p *process, how int) {
 	}
 }
 
-// worsen sets a percentage for a while, to one of some values. If two overlap, the end of the first
-// ends both.
+// worsen sets a percentage for a while, to one of some values. If two overlap, the end of the first ends
+// both.
 func (n *nemesis) worsen(what *int, to ...int) {
 	percent := engine.Pick(n.Random, to...)
 	engine.SetFor(&n.World, n.duration(), what, percent)
@@ -203,8 +199,7 @@ func (n *nemesis) changeRate(p *process) {
 	p.reschedule()
 }
 
-// setWall sets a wall clock: to about the true time, or to any time if the world
-// allows it.
+// setWall sets a wall clock: to about the true time, or to any time if the world allows it.
 func (n *nemesis) setWall(p *process) {
 	if n.kind != Mono {
 		n.synchronise(p)
@@ -233,8 +228,8 @@ func (n *nemesis) set(p *process, to flease.Wall) {
 // recordAhead records how far a wall clock has been ahead of true time.
 func (n *nemesis) recordAhead(p *process) { n.ahead = max(n.ahead, int64(p.wall.At(n.Now))-n.Now) }
 
-// slew makes wall clocks drift, all of them or some in the same way, as if they
-// followed one bad server; or sets some of them by the same amount.
+// slew makes wall clocks drift, all of them or some in the same way, as if they followed one bad server; or
+// sets some of them by the same amount.
 func (n *nemesis) slew() {
 	if n.kind != Mono {
 		n.setWall(n.any())
@@ -257,8 +252,7 @@ func (n *nemesis) slew() {
 	}
 }
 
-// heal ends all faults: all packets in flight arrive soon, or are
-// lost.
+// heal ends all faults: all packets in flight arrive soon, or are lost.
 func (n *nemesis) heal() {
 	n.Net.Heal()
 	n.starved = false

@@ -102,8 +102,7 @@ func (o *oracle) tryEnded(p *process, r *resource, n *flease.Notice) {
 	}
 }
 
-// believed handles the notice that a process has a lease, or that the lease is
-// renewed.
+// granted handles the notice that a process has a lease, or that the lease is renewed.
 func (o *oracle) granted(p *process, r *resource, n *flease.Notice) {
 	s, t := &p.stakes[r.index], &o.truths[r.index]
 	if n.What == flease.Acquired {
@@ -119,15 +118,12 @@ func (o *oracle) granted(p *process, r *resource, n *flease.Notice) {
 	o.checkExclusive(p, r)
 }
 
-// clockChanged handles a change of a clock, which may end a lease or make it valid
-// again.
+// clockChanged handles a change of a clock, which may end a lease or make it valid again.
 func (o *oracle) clockChanged(p *process) {
 	for _, r := range o.resources {
 		o.checkExclusive(p, r)
 	}
 }
-
-func (o *oracle) stepped(p *process) { o.checkSize(p) }
 
 func (w *world) details(n *flease.Notice) string {
 	switch n.What {

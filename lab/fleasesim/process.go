@@ -72,7 +72,7 @@ func (p *process) boot() {
 	}))
 	p.greeted = 0
 	p.Printf("%s starts, incarnation %04x", p.label, p.incarnation>>48)
-	p.settle(now)
+	p.handleOutput(now)
 }
 
 func (p *process) another(uint64) uint64 {
@@ -110,8 +110,7 @@ func (p *process) stop(d time.Duration) {
 	p.Later(d, p.index, p.epoch, resume{})
 }
 
-// unpause ends a pause. Either the packets that have arrived or
-// the timer is handled first.
+// unpause ends a pause. Either the packets that have arrived or the timer is handled first.
 func (p *process) unpause() {
 	p.paused = 0
 	inbox := p.inbox
@@ -142,7 +141,7 @@ func (p *process) receive(in *packet) {
 	if answer, ok := p.machine.Receive(now, &in.envelope, in.messages); ok {
 		p.answer(p, in.from, &answer)
 	}
-	p.settle(now)
+	p.handleOutput(now)
 }
 
 func (p *process) fire() {
@@ -156,7 +155,7 @@ func (p *process) fire() {
 		p.greeted = now.Mono
 		p.machine.Greet()
 	}
-	p.settle(now)
+	p.handleOutput(now)
 }
 
 func (p *process) greets() mono.Instant {
@@ -169,18 +168,17 @@ func (p *process) greets() mono.Instant {
 	return p.greeted.Add(4 * p.machine.GreetEvery()) // a few are enough, and keep the worlds small
 }
 
-// settle executes the machine's notices and packets after a call.
-func (p *process) settle(now flease.Time) {
+// handleOutput executes the machine's notices and packets after a call.
+func (p *process) handleOutput(now flease.Time) {
 	for _, n := range p.machine.Notices() {
 		p.oracle.noticed(p, &n)
 	}
 	p.machine.Flush(now, p.send)
-	p.oracle.stepped(p)
+	p.oracle.checkSize(p)
 	p.reschedule()
 }
 
-// reschedule sets the timer. It keeps an earlier one, since an early wake is
-// harmless.
+// reschedule sets the timer. It keeps an earlier one, since an early wake is harmless.
 func (p *process) reschedule() {
 	if !p.runs() {
 		return

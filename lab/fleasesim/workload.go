@@ -6,8 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A stake is the state of a process and a resource, for the application and
-// the oracle.
+// A stake is the state of a process and a resource, for the application and the oracle.
 type stake struct {
 	asked   wish
 	asking  wish  // while the machine is called with it
@@ -30,8 +29,8 @@ const (
 	hold
 )
 
-// holds reports whether the process has a valid lease: it was notified,
-// and the lease has not expired on either of its clocks.
+// holds reports whether the process has a valid lease: it was notified, and the lease has not expired on
+// either of its clocks.
 func (p *process) holds(r *resource) bool {
 	s := &p.stakes[r.index]
 	now := p.time()
@@ -65,7 +64,7 @@ func (p *process) act() {
 }
 
 func (p *process) request(r *resource, what wish) {
-	s, now := &p.stakes[r.index], p.look()
+	s, now := &p.stakes[r.index], p.observe()
 	call, name := p.machine.Acquire, "wants"
 	if what == try {
 		call, name = p.machine.Try, "tries"
@@ -80,20 +79,19 @@ func (p *process) request(r *resource, what wish) {
 		p.Violated(L6Bounded, "%s cannot request %s: %v", p.label, r.name, err)
 		return
 	}
-	p.settle(now)
+	p.handleOutput(now)
 }
 
-// look reads the clocks before a request: resulting notices
-// are about earlier requests.
-func (p *process) look() flease.Time {
+// observe reads the clocks before a request: resulting notices are about earlier requests.
+func (p *process) observe() flease.Time {
 	now := p.time()
 	p.machine.Observe(now)
-	p.settle(now)
+	p.handleOutput(now)
 	return now
 }
 
 func (p *process) release(r *resource) {
-	s, now := &p.stakes[r.index], p.look()
+	s, now := &p.stakes[r.index], p.observe()
 	p.Printf("%s releases %s", p.label, r.name)
 	if s.held {
 		s.given = max(s.given, s.lease.Fence)
@@ -102,7 +100,7 @@ func (p *process) release(r *resource) {
 	}
 	s.asked, s.held = nothing, false
 	p.machine.Release(now, r.name)
-	p.settle(now)
+	p.handleOutput(now)
 }
 
 func (p *process) watch(r *resource, on bool) {
@@ -112,5 +110,5 @@ func (p *process) watch(r *resource, on bool) {
 		p.Violated(L6Bounded, "%s cannot watch %s: %v", p.label, r.name, err)
 		return
 	}
-	p.settle(now)
+	p.handleOutput(now)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// Durations that are the same in every world. Only their ratios matter.
-// The seed chooses epsilon and the latency of the network.
+// Durations that are the same in every world. Only their ratios matter. The seed chooses epsilon and the
+// latency of the network.
 const (
 	lease      = time.Second
 	drift      = mono.Drift(1.2)

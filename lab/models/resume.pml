@@ -34,23 +34,24 @@
  *   here                     internal/core/machine/...
  *   ----------------------   -----------------------------------------------------------
  *   gen, until, newest       owner: held, view.Until, newest. Suspended: gen != 0, until == 0
- *   asked                    owner: sentAt; the remaining time of a lease that counts from the
+ *   asked                    owner: renewal.sentAt; the remaining time of a lease that counts from the
  *                            newest request
- *   claimed                  owner: claimed; protocol.LeaseRequest: Suspended
- *   wasResumed, told         owner: resumedUpTo; protocol.LeaseRequest: Resumed
+ *   claimed                  owner: renewal.claimsSuspended; protocol.LeaseRequest: Suspended
+ *   wasResumed, reported     owner: resumedUpTo; protocol.LeaseRequest: Resumed
  *   RECEIVE                  owner/reply.go: adopt, exchange; owner/suspend.go: resume
  *   holder, tableGen         the stored table
  *   pending                  manager: a batch that is decided and not yet stored; ending
  *   fresh                    manager/peer.go: fresh
  *   hold                     manager/peer.go: until; the remaining time before a silent session
  *                            expires
- *   member                   manager/peer.go: member, proven
+ *   member                   manager/peer.go: member; manager/acks.go: proven
  *   inherit                  manager: inheritUntil; the remaining time of leases from earlier terms
- *   doubt                    manager/restored.go: doubted; stored as storage.Record.Floor
- *   evidence                 manager/restored.go: proven
+ *   doubt                    manager/history.go: doubted; stored as storage.Record.Floor
+ *   evidence                 manager/history.go: proven
  *   resumed                  manager/peer.go: resumed, resumedUpTo
  *   gapLow, gapHigh          table.Gap
- *   ANSWER                   manager/request.go: request; manager/restored.go: defers, resume, remind
+ *   ANSWER                   manager/request.go: request; manager/history.go: defers; manager/restored.go:
+ *                            resume, recallResumed
  *
  * Abstractions. All clocks have the same rate, and two leaders never act at the same time:
  * takeover.pml covers both. A request replaces earlier requests of its session, and a reply
@@ -98,7 +99,7 @@
 typedef Session {
 	byte gen, until, newest;        /* the lease; gen 0: none */
 	byte asked, claim;              /* the newest request: remaining validity, claimed generation */
-	bool request, claimed, told;    /* it is in flight; the claim is suspended; it was resumed */
+	bool request, claimed, reported; /* it is in flight; the claim is suspended; it was resumed */
 	bool reply, offerFresh, warned; /* the reply: in flight, a new grant, sent after evidence */
 	byte offer;                     /* the offered generation; 0: none */
 	bool wasResumed;                /* the lease was suspended and resumed */
@@ -208,7 +209,7 @@ end:	do
 	:: d_step {
 		s[me].request = true; s[me].asked = LEASE;
 		s[me].claim = s[me].gen; s[me].claimed = s[me].gen != 0 && s[me].until == 0;
-		s[me].told = s[me].wasResumed;
+		s[me].reported = s[me].wasResumed;
 		s[me].reply = false; s[me].offer = 0; s[me].offerFresh = false; s[me].warned = false
 	}
 	:: atomic { s[me].reply -> RECEIVE(me) }
@@ -219,7 +220,7 @@ end:	do
 
 inline OFFER(x, g, isFresh) {
 	s[x].offer = g; s[x].offerFresh = isFresh; s[x].warned = evidence;
-	s[x].request = false; s[x].claim = 0; s[x].told = false; s[x].reply = true;
+	s[x].request = false; s[x].claim = 0; s[x].reported = false; s[x].reply = true;
 	member[x] = true
 }
 
@@ -261,7 +262,7 @@ inline OFFER(x, g, isFresh) {
 #endif
 
 inline ANSWER(x) {
-	resumed[x] = resumed[x] || MATCHES(x) && s[x].told;
+	resumed[x] = resumed[x] || MATCHES(x) && s[x].reported;
 	if
 	:: LOST(s[x].claim) -> evidence = true
 	:: else

@@ -1,17 +1,15 @@
-// Package mutant plants bugs, to test that the simulator finds those in machines, and tests
-// those in the shells around them.
+// Package mutant plants bugs, to test that the simulator finds those in machines, and tests those in the
+// shells around them.
 //
 // # DESIGN
 //
-// A mutant is a change of a line or two of the real source. It is a
-// patch and not a hook in the machines: the product has no switch that
-// turns safety off. To run one, the command is built with the changed
-// file as an overlay (go build -overlay), which takes seconds. Tests,
-// which run all mutants, build a smaller program.
+// A mutant is a change of a line or two of the real source. It is a patch and not a hook in the machines: the
+// product has no switch that turns safety off. To run one, the command is built with the changed file as an
+// overlay (go build -overlay), which takes seconds. Tests, which run all mutants, build a smaller program.
 //
-// A patch begins with a description of the bug. The lines that a hunk replaces, with the
-// lines around them, must occur exactly once in the file. A test checks that, so
-// that a change of the code does not silently disable a mutant.
+// A patch begins with a description of the bug. The lines that a hunk replaces, with the lines around them,
+// must occur exactly once in the file. A test checks that, so that a change of the code does not silently
+// disable a mutant.
 package mutant
 
 import (
@@ -36,26 +34,25 @@ const patches = "lab/mutant/patches"
 // A Mutant is a planted bug.
 type Mutant struct {
 	Name string
-	// Seeds is the number of seeds to search, from 1 on: several times as
-	// many as were needed when the bug was planted.
+	// Seeds is the number of seeds to search, from 1 on: several times as many as were needed when the bug
+	// was planted.
 	Seeds int
-	// World has the flags of the worlds in which the bug has an effect, if the default ones
-	// are not enough: some bugs require several faults at once.
+	// World has the flags of the worlds in which the bug has an effect, if the default ones are not enough:
+	// some bugs require several faults at once.
 	World string
 
 	// Package and Test identify the test that detects the bug, if no simulator does.
 	Package, Test string
 
-	// Patch is a description of the bug, followed by a unified diff of one file. If it is empty,
-	// it is in the file of that name.
+	// Patch is a description of the bug, followed by a unified diff of one file. If it is empty, it is in the
+	// file of that name.
 	Patch string
 }
 
 // All returns all mutants of clusters, sorted by name.
 func All() []Mutant { return sorted(clusters) }
 
-// Fleases returns all mutants of Flease, which has a simulator of its own, sorted by
-// name.
+// Fleases returns all mutants of Flease, which has a simulator of its own, sorted by name.
 func Fleases() []Mutant { return sorted(fleases) }
 
 // Shells returns all mutants that a test detects, sorted by name.
@@ -73,8 +70,8 @@ func Find(all []Mutant, name string) (Mutant, bool) {
 	return all[i], true
 }
 
-// Build builds a program, such as ./cmd/leasehold, with the bug, from the checkout of the
-// working directory, into the file out.
+// Build builds a program, such as ./cmd/leasehold, with the bug, from the checkout of the working directory,
+// into the file out.
 func (m Mutant) Build(ctx context.Context, program, out string) error {
 	return m.compile(ctx, out, program, "build")
 }
@@ -185,8 +182,8 @@ func (m Mutant) plant(root string) (file, planted string, err error) {
 	return file, planted, nil
 }
 
-// place returns the lines of a text that a hunk replaces, and their replacement. It
-// uses as many of the lines around the change as it needs to be unique: comments nearby may change.
+// place returns the lines of a text that a hunk replaces, and their replacement. It uses as many of the lines
+// around the change as it needs to be unique: comments nearby may change.
 func place(text, hunk string) (was, is string, found bool) {
 	_, body, _ := strings.Cut(hunk, "\n") // without the line numbers
 	lines := slices.Collect(strings.Lines(body))

@@ -18,9 +18,8 @@ var (
 	firstSeed = flag.Uint64("first", 1, "first seed: a mutant must be found in any range of seeds")
 )
 
-// thirds returns one of three mutants: building a program with each, and searching, takes a
-// third of the time of all tests of this module. Those of Flease, and those that the
-// explorer finds, are few.
+// thirds returns one of three mutants: building a program with each, and searching, takes a third of the time
+// of all tests of this module. Those of Flease, and those that the explorer finds, are few.
 func thirds(all []Mutant) (some []Mutant) {
 	for i, m := range all {
 		if i%3 == 0 || *everyOne {
@@ -75,7 +74,7 @@ func TestMutantsAreWellFormed(t *testing.T) {
 	}
 }
 
-func TestBuildSaysWhatIsWrong(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "leasehold")
 	patched := func(lines string) Mutant {
 		return Mutant{Name: "some-bug", Patch: "It is wrong.\n\n--- a/internal/core/mono/mono.go\n+++ b/internal/core/mono/mono.go\n@@ -1 +1 @@\n" + lines}
@@ -125,8 +124,8 @@ func TestEveryFleaseMutantIsCaught(t *testing.T) {
 	}
 }
 
-// TestEveryShellMutantIsCaught is the same for code that no simulator runs. Other runs show that these tests pass
-// without a bug.
+// TestEveryShellMutantIsCaught is the same for code that no simulator runs. Other runs show that these tests
+// pass without a bug.
 func TestEveryShellMutantIsCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes, because it builds tests for each mutant: runs without -short")
@@ -157,8 +156,7 @@ func TestEveryShellMutantIsCaught(t *testing.T) {
 	}
 }
 
-// The explorer finds some bugs deterministically. These need one
-// fault.
+// The explorer finds some bugs deterministically. These need one fault.
 func TestExplorerFindsMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute, because it builds a program for each mutant: runs without -short")
@@ -200,8 +198,8 @@ func TestFleaseExplorerFindsMutants(t *testing.T) {
 	}
 }
 
-// With equal clock rates, bugs in the measurement of time have no
-// effect: they are found because clock rates differ.
+// With equal clock rates, bugs in the measurement of time have no effect: they are found because clock rates
+// differ.
 func TestEqualClocksHideMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes, because it builds a program for each mutant: runs without -short")
@@ -228,8 +226,7 @@ func build(t *testing.T, m Mutant) string {
 	return program
 }
 
-// search runs a program with a planted bug, and returns
-// the number of violations that it found: 0 or 1.
+// search runs a program with a planted bug, and returns the number of violations that it found: 0 or 1.
 func search(t *testing.T, m Mutant, protocol string, more ...string) int {
 	args := append([]string{protocol, fmt.Sprintf("--seeds=%d", m.Seeds), fmt.Sprintf("--first=%d", *firstSeed)}, strings.Fields(m.World)...)
 	out, err := exec.CommandContext(t.Context(), build(t, m), append(args, more...)...).Output()
@@ -246,8 +243,7 @@ func search(t *testing.T, m Mutant, protocol string, more ...string) int {
 	return len(failures)
 }
 
-// TestPlace: a change is found although the lines around it have changed, unless it matches
-// several places.
+// TestPlace: a change is found although the lines around it have changed, unless it matches several places.
 func TestPlace(t *testing.T) {
 	const hunk = "1,5 +1,5 @@\n \t// as it was\n \tif a {\n-\t\treturn 1\n+\t\treturn 2\n \t}\n"
 	for _, test := range []struct {

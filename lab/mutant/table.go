@@ -1,8 +1,7 @@
 package mutant
 
-// How each planted bug is detected: by a number of worlds of the simulator, with these flags,
-// or by a test. The bug itself, with its description, is
-// patches/NAME.patch.
+// How each planted bug is detected: by a number of worlds of the simulator, with these flags, or by a test.
+// The bug itself, with its description, is patches/NAME.patch.
 
 // clusters are detected by the simulator.
 var clusters = []Mutant{

@@ -10,8 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A Config configures a run. A field that is 0 has its default, except where
-// 0 is a valid value: see [Usual].
+// A Config configures a run. A field that is 0 has its default, except where 0 is a valid value: see [Usual].
 type Config struct {
 	Policy   partition.Policy
 	Start    partition.Policy // assigns period 0; nil means Policy
@@ -25,14 +24,13 @@ type Config struct {
 	Period  time.Duration // time between two decisions, 1 s to 1 h
 	Churn   float64       // share of all keys that may move per minute, for balance
 
-	// Noise makes the counts of owners random: a Poisson process with a mean of
-	// Requests per owner of weight 1 and period.
+	// Noise makes the counts of owners random: a Poisson process with a mean of Requests per owner of weight
+	// 1 and period.
 	Noise    bool
 	Requests float64
 	Seed     uint64
 
-	// Cells is the number of cells in an owner's report, at most protocol.MaxCells; 0 means
-	// [CellsFor].
+	// Cells is the number of cells in an owner's report, at most protocol.MaxCells; 0 means [CellsFor].
 	Cells     int
 	MaxRanges int // 0 means partition.DefaultMaxRanges
 
@@ -53,8 +51,7 @@ const (
 	maxCells    = 1 << 23 // of all owners
 )
 
-// Usual returns the default configuration, without
-// policy and workload.
+// Usual returns the default configuration, without policy and workload.
 func Usual() Config {
 	return Config{
 		Owners: 250, Period: 10 * time.Second, Periods: 70, Churn: partition.DefaultChurn,
@@ -62,15 +59,14 @@ func Usual() Config {
 	}
 }
 
-// usualCells is the number of cells in an owner's report, as long as the total is
-// at most usualTotal, which a real manager limits too.
+// usualCells is the number of cells in an owner's report, as long as the total is at most usualTotal, which a
+// real manager limits too.
 const (
 	usualCells = 512
 	usualTotal = 1 << 17
 )
 
-// CellsFor returns the default number of cells in the report of each of a number of
-// owners.
+// CellsFor returns the default number of cells in the report of each of a number of owners.
 func CellsFor(owners int) int { return min(usualCells, max(16, usualTotal/owners)) }
 
 // Validate returns an error for invalid values, and sets defaults.

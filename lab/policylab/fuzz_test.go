@@ -8,8 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// FuzzRecorded: a file of loads is rejected with the number of the line, or is a workload with
-// finite loads.
+// FuzzRecorded: a file of loads is rejected with the number of the line, or is a workload with finite loads.
 func FuzzRecorded(f *testing.F) {
 	for _, text := range []string{
 		"{\"period\": 0, \"key\": \"4f21c3aa00000000\", \"rate\": 130.5}\n{\"period\": 2, \"range\": \"8000000000000000-end\", \"rate\": 2000}\n",

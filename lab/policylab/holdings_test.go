@@ -42,8 +42,8 @@ func at(holdings []holding, k leasehold.Key) holding {
 	return found
 }
 
-// TestReassign: owners hold what was assigned, and the period since when they hold each key
-// is correct, or later.
+// TestReassign: owners hold what was assigned, and the period since when they hold each key is correct, or
+// later.
 func TestReassign(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		holdings := []holding{{span: span{owner: noOwner}}}

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A Change of the pool: owners that join, or leave if the number is negative, at the start of
-// a period. The seed determines those that leave.
+// A Change of the pool: owners that join, or leave if the number is negative, at the start of a period. The
+// seed determines those that leave.
 type Change struct {
 	Period int // 1 and up
 	Owners int
@@ -26,12 +26,11 @@ func (c Change) name() string {
 	return "join"
 }
 
-// Run tries the policy. It ends early with the error of ctx when that ends, or with the error of a
-// policy that fails or returns an invalid assignment.
+// Run tries the policy. It ends early with the error of ctx when that ends, or with the error of a policy
+// that fails or returns an invalid assignment.
 //
-// Its time is proportional to the number of periods, and in each to the number of cells,
-// of keys with a cost of their own, and to the time of the policy:
-// about 30 ms for 250 owners.
+// Its time is proportional to the number of periods, and in each to the number of cells, of keys with a cost
+// of their own, and to the time of the policy: about 30 ms for 250 owners.
 func (c Config) Run(ctx context.Context) (*Result, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -212,8 +211,7 @@ func (r *run) adopt(a partition.Assignment, period int) Sample {
 	return s
 }
 
-// judge completes the sample of a period from the true load of the
-// owners: theirs has the cost of each.
+// judge completes the sample of a period from the true load of the owners: theirs has the cost of each.
 func (r *run) judge(s *Sample, load *Load, theirs []float64) {
 	s.Owners = len(r.members)
 	s.Load = load.Total() / r.usual
@@ -252,8 +250,7 @@ func (r *run) compare(s *Sample, load *Load, theirs []float64, mean float64) {
 	}
 }
 
-// largeKeys returns for each owner the cost of its hottest key, if that is at
-// least the given one.
+// largeKeys returns for each owner the cost of its hottest key, if that is at least the given one.
 func (m *meter) largeKeys(load *Load, least float64, owners int) []float64 {
 	hottest := make([]float64, owners)
 	if load.Hottest() < least {

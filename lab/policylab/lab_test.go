@@ -26,8 +26,8 @@ func (s *spy) Assign(in partition.Input) (partition.Assignment, error) {
 	return s.Policy.Assign(in)
 }
 
-// flipper assigns everything to one of the members, and to another one every other
-// period: the worst of all policies.
+// flipper assigns everything to one of the members, and to another one every other period: the worst of all
+// policies.
 type flipper struct{}
 
 func (flipper) Name() string { return "flipper" }
@@ -65,9 +65,9 @@ func mustRun(t *testing.T, c Config) *Result {
 	return r
 }
 
-// TestPolicySeesWhatOwnersReport: first no reports; then the measured loads of
-// their own keys, close to the true ones.
-func TestPolicySeesWhatOwnersReport(t *testing.T) {
+// TestPolicyReceivesReports: first no reports; then the measured loads of their own keys, close to the
+// true ones.
+func TestPolicyReceivesReports(t *testing.T) {
 	s := &spy{Policy: partition.Even{}}
 	c := small(s, zipf(t, 0.8, 1000))
 	mustRun(t, c)
@@ -92,9 +92,8 @@ func TestPolicySeesWhatOwnersReport(t *testing.T) {
 	}
 }
 
-// TestPolicyIsBlindWhereEverythingMoves: there are no reports about keys that move in every
-// period.
-func TestPolicyIsBlindWhereEverythingMoves(t *testing.T) {
+// TestMovingKeysAreNotReported: there are no reports about keys that move in every period.
+func TestMovingKeysAreNotReported(t *testing.T) {
 	s := &spy{Policy: flipper{}}
 	r := mustRun(t, small(s, Uniform()))
 	for period, in := range s.inputs {
@@ -110,8 +109,7 @@ func TestPolicyIsBlindWhereEverythingMoves(t *testing.T) {
 	}
 }
 
-// TestBudget: unused budget is kept for one more decision, and moves
-// are deducted.
+// TestBudget: unused budget is kept for one more decision, and moves are deducted.
 func TestBudget(t *testing.T) {
 	s := &spy{Policy: partition.Even{}}
 	mustRun(t, small(s, Uniform()))
@@ -132,8 +130,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestLoadsOfOwnersAddUp: the sum of the owners' loads is the total load,
-// while owners join and leave.
+// TestLoadsOfOwnersAddUp: the sum of the owners' loads is the total load, while owners join and leave.
 func TestLoadsOfOwnersAddUp(t *testing.T) {
 	c := small(partition.Consistent{}, zipf(t, 0.8, 1e4))
 	c.Weights, c.KeepLoads = []float64{1, 2}, true
@@ -189,8 +186,8 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestMaxOverUnavoidable: an owner of a key with half of all load, and a tenth of
-// the rest, has little load that could be moved.
+// TestMaxOverUnavoidable: an owner of a key with half of all load, and a tenth of the rest, has little load
+// that could be moved.
 func TestMaxOverUnavoidable(t *testing.T) {
 	hot, err := Hot(0.5, Zipf{Alpha: 0, Keys: 1e9})
 	if err != nil {
@@ -200,12 +197,11 @@ func TestMaxOverUnavoidable(t *testing.T) {
 	c.Owners = 10
 	s := mustRun(t, c).Last()
 	if math.Abs(s.MaxOverMean-5.5) > 0.01 || math.Abs(s.MaxOverUnavoidable-1.1) > 0.01 {
-		t.Errorf("max over mean %v, over what is unavoidable %v", s.MaxOverMean, s.MaxOverUnavoidable)
+		t.Errorf("max over mean %v, over unavoidable %v", s.MaxOverMean, s.MaxOverUnavoidable)
 	}
 }
 
-// TestRunsRepeat: equal configurations have equal results, and another seed
-// has a different one.
+// TestRunsRepeat: equal configurations have equal results, and another seed has a different one.
 func TestRunsRepeat(t *testing.T) {
 	c := small(partition.Balanced{}, zipf(t, 0.8, 1e4))
 	c.Owners, c.Changes = 40, []Change{{Period: 3, Owners: -5}}
@@ -219,8 +215,8 @@ func TestRunsRepeat(t *testing.T) {
 	}
 }
 
-// TestPaperWorkload is PRS 7.3 with the default policy: balance within 10
-// periods, with 9 % of the keys moved, and then no moves.
+// TestPaperWorkload is PRS 7.3 with the default policy: balance within 10 periods, with 9 % of the keys
+// moved, and then no moves.
 func TestPaperWorkload(t *testing.T) {
 	c := Usual()
 	c.Policy, c.Workload = partition.Balanced{}, zipf(t, DefaultAlpha, DefaultKeys)
@@ -273,7 +269,7 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-func TestConfigRefuses(t *testing.T) {
+func TestInvalidConfigIsRejected(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"policy":     func(c *Config) { c.Policy = nil },
 		"owners":     func(c *Config) { c.Owners = 0 },

@@ -2,6 +2,7 @@ package policylab
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -12,8 +13,7 @@ import (
 // near reports whether two numbers differ only by rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
 
-// drawLoad draws a load of some keys and ranges, also at the edges of the key
-// space.
+// drawLoad draws a load of some keys and ranges, also at the edges of the key space.
 func drawLoad(t *rapid.T) *Load {
 	edge := rapid.SampledFrom([]uint64{0, 1, 1 << 32, 1 << 63, math.MaxUint64 - 1, math.MaxUint64})
 	key := rapid.Map(rapid.OneOf(edge, rapid.Uint64()), func(k uint64) leasehold.Key { return leasehold.Key(k) })
@@ -40,7 +40,7 @@ func drawBounds(t *rapid.T, most int) []leasehold.Key {
 	for _, s := range starts {
 		keys = append(keys, leasehold.Key(s))
 	}
-	sortKeys(keys)
+	slices.Sort(keys)
 	return keys
 }
 
@@ -70,8 +70,8 @@ func TestLoadIsConserved(t *testing.T) {
 	})
 }
 
-// TestLoadIsWhereItWasPut checks each key and range separately.
-func TestLoadIsWhereItWasPut(t *testing.T) {
+// TestLoadOfKeysAndRanges checks each key and range separately.
+func TestLoadOfKeysAndRanges(t *testing.T) {
 	const half = 1 << 63
 	load := newLoad(
 		[]KeyCost{{math.MaxUint64, 4}, {7, 1}, {half, 2}, {7, 0.5}},

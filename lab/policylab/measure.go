@@ -13,8 +13,8 @@ import (
 // hotShare is the minimum share of its owner's load of a hot key.
 const hotShare = 0.01
 
-// carry distributes a load to the owners, and adds the true cost of each to
-// theirs. It returns the cost of unowned keys.
+// carry distributes a load to the owners, and adds the true cost of each to theirs. It returns the cost of
+// unowned keys.
 func (m *meter) carry(load *Load, theirs []float64) (unowned float64) {
 	m.charge(load)
 	for i := range m.holdings {
@@ -32,8 +32,8 @@ func (m *meter) carry(load *Load, theirs []float64) (unowned float64) {
 	return unowned
 }
 
-// charge computes the costs of the cells. Usually neither the cells nor the
-// load have changed since the last period.
+// charge computes the costs of the cells. Usually neither the cells nor the load have changed since the last
+// period.
 func (m *meter) charge(load *Load) {
 	if m.charged == load {
 		return
@@ -46,12 +46,10 @@ func (m *meter) charge(load *Load) {
 	}
 }
 
-// measured reports whether the owner of a holding measures it in this period: not in
-// the first one.
+// measured reports whether the owner of a holding measures it in this period: not in the first one.
 func (h *holding) measured(period int) bool { return h.owner != noOwner && period > h.since }
 
-// measure makes owners count the load that carry has distributed: theirs
-// has the cost of each.
+// measure makes owners count the load that carry has distributed: theirs has the cost of each.
 func (m *meter) measure(load *Load, theirs []float64, period int) {
 	before, hot := m.hot, m.candidates(load, theirs, period)
 	m.hot = hot
@@ -76,8 +74,8 @@ func (m *meter) measure(load *Load, theirs []float64, period int) {
 	}
 }
 
-// gain returns the weight of the newest count in an estimate. The estimate is
-// a mean of all counts so far, with weights that decrease by the factor decay.
+// gain returns the weight of the newest count in an estimate. The estimate is a mean of all counts so far,
+// with weights that decrease by the factor decay.
 func (m *meter) gain(h *holding, period int) float64 {
 	return (1 - m.decay) / (1 - math.Pow(m.decay, float64(period-h.since)))
 }
@@ -90,8 +88,8 @@ func (m *meter) count(cost float64) float64 {
 	return poisson(m.rng, cost*m.scale)
 }
 
-// candidates returns the keys that may be hot, in order, with their true
-// cost as their rate. Noise does not lift any other key above hotShare.
+// candidates returns the keys that may be hot, in order, with their true cost as their rate. Noise does not
+// lift any other key above hotShare.
 func (m *meter) candidates(load *Load, theirs []float64, period int) []hotKey {
 	var hot []hotKey
 	keys := load.keys
@@ -116,8 +114,8 @@ func (m *meter) candidates(load *Load, theirs []float64, period int) []hotKey {
 	return hot
 }
 
-// estimate merges a count into the previous estimate of the key, and returns
-// the previous estimates of later keys.
+// estimate merges a count into the previous estimate of the key, and returns the previous estimates of later
+// keys.
 func (h *hotKey) estimate(count, gain float64, before []hotKey) []hotKey {
 	for len(before) > 0 && before[0].key < h.key {
 		before = before[1:]
@@ -129,8 +127,8 @@ func (h *hotKey) estimate(count, gain float64, before []hotKey) []hotKey {
 	return before
 }
 
-// loads returns the owners' reports, per second, after they have measured a
-// period. The result is valid until the next call.
+// loads returns the owners' reports, per second, after they have measured a period. The result is valid until
+// the next call.
 func (m *meter) loads(owners, period int) partition.Loads {
 	r := &m.report
 	r.Cells, r.Hot = r.Cells[:0], r.Hot[:0]
@@ -154,8 +152,8 @@ func (m *meter) loads(owners, period int) partition.Loads {
 	return *r
 }
 
-// reportedHot returns the hot keys in the owners' reports, in order: the hottest
-// of each owner, up to the limit of a message.
+// reportedHot returns the hot keys in the owners' reports, in order: the hottest of each owner, up to the
+// limit of a message.
 func (m *meter) reportedHot(totals []float64) []hotKey {
 	var hot []hotKey
 	for _, h := range m.hot {
@@ -179,10 +177,9 @@ func (m *meter) reportedHot(totals []float64) []hotKey {
 	return kept
 }
 
-// manyEvents is the mean from which on a Poisson distribution is approximated by a normal one.
-// Mean and variance are the same, and the lost skew, 1/sqrt(manyEvents),
-// is small in a sum of two counts. Drawing a Poisson number takes time
-// proportional to its mean, and there are millions to draw.
+// manyEvents is the mean from which on a Poisson distribution is approximated by a normal one. Mean and
+// variance are the same, and the lost skew, 1/sqrt(manyEvents), is small in a sum of two counts. Drawing a
+// Poisson number takes time proportional to its mean, and there are millions to draw.
 const manyEvents = 16
 
 // poisson draws the number of events with a mean.
@@ -193,9 +190,8 @@ func poisson(rng *rand.Rand, mean float64) float64 {
 	case mean >= manyEvents:
 		return max(0, math.Round(mean+math.Sqrt(mean)*rng.NormFloat64()))
 	}
-	// Inversion: sum the distribution until the sum exceeds a number
-	// between 0 and 1. The limit is for rounding, which could keep the sum
-	// just below that number.
+	// Inversion: sum the distribution until the sum exceeds a number between 0 and 1. The limit is for
+	// rounding, which could keep the sum just below that number.
 	draw, n := rng.Float64(), 0.0
 	chance := math.Exp(-mean)
 	for sum := chance; draw > sum && n < 8*manyEvents; sum += chance {

@@ -13,8 +13,8 @@ import (
 // smoothing is the time constant of the owners' estimates.
 const smoothing = 15 * time.Second
 
-// A meter has the measurements of all owners: their holdings, in cells, with
-// an estimate for each, and their hottest keys.
+// A meter has the measurements of all owners: their holdings, in cells, with an estimate for each, and their
+// hottest keys.
 type meter struct {
 	holdings []holding // sorted; they cover the key space
 	cells    []cell    // of all holdings, in order
@@ -54,9 +54,9 @@ func newMeter(c *Config, scale float64) *meter {
 	return m
 }
 
-// assign assigns the key space to owners. They keep their estimates of keys that they
-// keep. The estimate of a replaced cell is divided by size among the cells
-// that replace it, except for its hot keys, whose positions are known.
+// assign assigns the key space to owners. They keep their estimates of keys that they keep. The estimate of a
+// replaced cell is divided by size among the cells that replace it, except for its hot keys, whose positions
+// are known.
 func (m *meter) assign(to []span, owners, period int, moved func(r leasehold.Range, from, to int)) {
 	changed := false
 	next := reassign(m.holdings, to, period, func(r leasehold.Range, from, to int) {
@@ -113,8 +113,7 @@ func keysOf[S section](all []S, i int) leasehold.Range {
 	return leasehold.Range{Start: all[i].begin(), Limit: limitOf(all, i)}
 }
 
-// overlay calls visit for each common range of a section of a and a section
-// of b, from left to right.
+// overlay calls visit for each common range of a section of a and a section of b, from left to right.
 func overlay[A, B section](a []A, b []B, visit func(i, j int, keys leasehold.Range)) {
 	at := leasehold.Key(0)
 	for i, j := 0, 0; ; {
@@ -134,8 +133,7 @@ func overlay[A, B section](a []A, b []B, visit func(i, j int, keys leasehold.Ran
 	}
 }
 
-// A span assigns the keys from start to the next span, or to the
-// end of the key space, to an owner.
+// A span assigns the keys from start to the next span, or to the end of the key space, to an owner.
 type span struct {
 	start leasehold.Key
 	owner int // index of an owner, or noOwner
@@ -145,20 +143,20 @@ func (s span) begin() leasehold.Key { return s.start }
 
 const noOwner = -1
 
-// A holding is a span, since the period when its owner got it. Adjacent holdings of
-// the same owner have different periods.
+// A holding is a span, since the period when its owner got it. Adjacent holdings of the same owner have
+// different periods.
 type holding struct {
 	span
 	since int
 	cells int // index of the first of its cells; they end where the next's begin
 }
 
-// settledAfter is the number of periods after which a range is merged with an adjacent
-// one of its owner: both then have equally smoothed measurements.
+// settledAfter is the number of periods after which a range is merged with an adjacent one of its owner: both
+// then have equally smoothed measurements.
 const settledAfter = 2
 
-// reassign returns the holdings after from is replaced by to in a period. It calls
-// moved for each range that changes its owner, from left to right.
+// reassign returns the holdings after from is replaced by to in a period. It calls moved for each range that
+// changes its owner, from left to right.
 func reassign(from []holding, to []span, period int, moved func(r leasehold.Range, from, to int)) []holding {
 	var next []holding
 	overlay(from, to, func(i, j int, keys leasehold.Range) {
@@ -193,9 +191,8 @@ type cell struct {
 
 func (c cell) begin() leasehold.Key { return c.start }
 
-// cut divides holdings into cells like the owner library: all ranges of an
-// owner into the same number of equal parts, a power of two. So an owner
-// has at most perOwner cells, unless it has more ranges.
+// cut divides holdings into cells like the owner library: all ranges of an owner into the same number of
+// equal parts, a power of two. So an owner has at most perOwner cells, unless it has more ranges.
 func cut(holdings []holding, owners, perOwner int) []cell {
 	counts := make([]int, owners)
 	for _, h := range holdings {
@@ -216,8 +213,7 @@ func cut(holdings []holding, owners, perOwner int) []cell {
 	return cells
 }
 
-// appendParts divides a range into 2^shift equal parts, or fewer if it has fewer
-// keys.
+// appendParts divides a range into 2^shift equal parts, or fewer if it has fewer keys.
 func appendParts(cells []cell, r leasehold.Range, shift int) []cell {
 	shift = min(shift, bits.Len64(r.Size())-1)
 	for i := range uint64(1) << shift {

@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// exactMeter counts without noise: a cost of 1 is 100 requests in a period of
-// 10 s, which is 10 per second.
+// exactMeter counts without noise: a cost of 1 is 100 requests in a period of 10 s, which is 10 per second.
 func exactMeter(cells int) *meter {
 	c := Config{Cells: cells, Period: 10 * time.Second}
 	return newMeter(&c, 100)
@@ -27,9 +26,9 @@ func (m *meter) observe(load *Load, owners, period int) {
 
 const half = leasehold.Key(1 << 63)
 
-// TestMeterIsSilentAtFirst: an owner does not report a range that has just moved,
-// but continues to report the others.
-func TestMeterIsSilentAtFirst(t *testing.T) {
+// TestNewRangesAreNotReported: an owner does not report a range that has just moved, but continues to report the
+// others.
+func TestNewRangesAreNotReported(t *testing.T) {
 	load := newLoad(nil, []RangeCost{{leasehold.All, 1}})
 	m := exactMeter(1)
 	reported := func(period int) []leasehold.Range {
@@ -65,9 +64,8 @@ func TestMeterIsSilentAtFirst(t *testing.T) {
 	}
 }
 
-// TestMeterSmooths: estimates, also of a hot key, follow a change
-// exponentially.
-func TestMeterSmooths(t *testing.T) {
+// TestEstimatesAreSmoothed: estimates, also of a hot key, follow a change exponentially.
+func TestEstimatesAreSmoothed(t *testing.T) {
 	m := exactMeter(1)
 	m.assign([]span{{0, 0}}, 1, 0, ignoreMoves)
 	costs := func(all float64) *Load {
@@ -91,9 +89,8 @@ func TestMeterSmooths(t *testing.T) {
 	}
 }
 
-// TestMeterKeepsHotKeysInPlace: when cells change, the estimate of a hot key
-// stays with the key.
-func TestMeterKeepsHotKeysInPlace(t *testing.T) {
+// TestEstimatesFollowHotKeys: when cells change, the estimate of a hot key stays with the key.
+func TestEstimatesFollowHotKeys(t *testing.T) {
 	hot := half + 12345
 	load := newLoad([]KeyCost{{hot, 1}}, []RangeCost{{leasehold.All, 1}})
 	m := exactMeter(1)
@@ -108,8 +105,8 @@ func TestMeterKeepsHotKeysInPlace(t *testing.T) {
 	}
 }
 
-// TestHotKeys: an owner reports keys with at least a hundredth of its load, the hottest
-// first, up to the limit of a message.
+// TestHotKeys: an owner reports keys with at least a hundredth of its load, the hottest first, up to the
+// limit of a message.
 func TestHotKeys(t *testing.T) {
 	var keys []KeyCost
 	for i := range 90 { // each at least 1.1 % of the load of owner 0, 10,000

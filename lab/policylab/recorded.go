@@ -31,8 +31,7 @@ type record struct {
 	rate   float64
 }
 
-// ReadRecorded reads a workload from lines of JSON or CSV. It is CSV if the
-// first line is the header
+// ReadRecorded reads a workload from lines of JSON or CSV. It is CSV if the first line is the header
 //
 //	period,keys,rate
 //
@@ -41,17 +40,14 @@ type record struct {
 //	{"period": 0, "key": "4f21c3aa00000000", "rate": 130.5}
 //	{"period": 0, "range": "8000000000000000-end", "rate": 2000}
 //
-// Keys are 16 hexadecimal digits and ranges start-limit, as leasehold prints
-// them; the CSV field keys is either of them. A rate is the total cost of the keys
-// per second, in any unit, spread evenly over a range. Periods
-// count from 0 and do not decrease from line to line. A missing period is equal to
-// the previous one, and so are all after the last. Keys that are not listed
-// in a period have no cost. Within a period ranges do not overlap, and a
-// key occurs once; a key in a range adds to it. Empty lines, and those that
-// begin with #, are skipped.
+// Keys are 16 hexadecimal digits and ranges start-limit, as leasehold prints them; the CSV field keys is
+// either of them. A rate is the total cost of the keys per second, in any unit, spread evenly over a range.
+// Periods count from 0 and do not decrease from line to line. A missing period is equal to the previous one,
+// and so are all after the last. Keys that are not listed in a period have no cost. Within a period ranges do
+// not overlap, and a key occurs once; a key in a range adds to it. Empty lines, and those that begin with #,
+// are skipped.
 //
-// It reads at most 4,000,000 records, and needs about 64 bytes for each. An
-// error has the number of the line.
+// It reads at most 4,000,000 records, and needs about 64 bytes for each. An error has the number of the line.
 func ReadRecorded(from io.Reader) (Workload, error) {
 	r := &recordReader{}
 	lines := bufio.NewScanner(from)
@@ -92,8 +88,7 @@ type recordedLoad struct {
 	load   *Load
 }
 
-// At returns the load of the period, or of the last one before it. Before the first,
-// all costs are 0.
+// At returns the load of the period, or of the last one before it. Before the first, all costs are 0.
 func (w recorded) At(period int) *Load {
 	i, _ := slices.BinarySearchFunc(w, period+1, func(r recordedLoad, p int) int { return cmp.Compare(r.period, p) })
 	if i == 0 {
@@ -208,8 +203,7 @@ func parseJSON(line string) (record, error) {
 	return newRecord(*fields.Period, *fields.Rate, single, *cmp.Or(fields.Key, fields.Range))
 }
 
-// parseCSV parses a record of three fields. Quotes are not
-// supported, because the fields need none.
+// parseCSV parses a record of three fields. Quotes are not supported, because the fields need none.
 func parseCSV(line string) (record, error) {
 	fields := strings.Split(line, ",")
 	if len(fields) != 3 {

@@ -77,7 +77,7 @@ func TestRecordedPeriods(t *testing.T) {
 	}
 }
 
-func TestReadRecordedRefuses(t *testing.T) {
+func TestInvalidRecordsAreRejected(t *testing.T) {
 	const good = `{"period": 1, "key": "4f21c3aa00000000", "rate": 1}` + "\n"
 	for _, test := range []struct{ name, text, want string }{
 		{"nothing", "", "no records"},
@@ -125,8 +125,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestReadRecordedIsBounded: reading ends in an endless line, and after too many
-// records.
+// TestReadRecordedIsBounded: reading ends in an endless line, and after too many records.
 func TestReadRecordedIsBounded(t *testing.T) {
 	from := &endless{}
 	if _, err := ReadRecorded(from); err == nil || from.read > 1<<20 {

@@ -9,9 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Workload has the cost of the keys in each period, counted from 0. It is safe
-// for concurrent use, and the same period always has the same
-// load.
+// A Workload has the cost of the keys in each period, counted from 0. It is safe for concurrent use, and the
+// same period always has the same load.
 type Workload interface {
 	At(period int) *Load
 }
@@ -50,8 +49,8 @@ func (s steady) At(int) *Load { return s.load }
 // Uniform returns the workload with the same cost for every key.
 func Uniform() Workload { return steady{newLoad(nil, []RangeCost{{leasehold.All, 1}})} }
 
-// Hot returns the workload of a zipf distribution with one additional key, whose
-// share of all load is hot, 0 to 1.
+// Hot returns the workload of a zipf distribution with one additional key, whose share of all load is hot, 0
+// to 1.
 func Hot(hot float64, rest Zipf) (Workload, error) {
 	const op = "hot workload"
 	if !(hot > 0 && hot <= 1) { // in this form, NaN fails
@@ -76,10 +75,9 @@ func (l *Load) spread() []RangeCost {
 	return ranges
 }
 
-// Diurnal is a workload over a day, for keys with a meaningful order, such
-// as by the longitude of their users. It is evening somewhere at any time: keys
-// there cost up to 1+Swell times the usual, those on the other side equally
-// less, and the position moves round the key space once a day. The total changes by Tide.
+// Diurnal is a workload over a day, for keys with a meaningful order, such as by the longitude of their
+// users. It is evening somewhere at any time: keys there cost up to 1+Swell times the usual, those on the
+// other side equally less, and the position moves round the key space once a day. The total changes by Tide.
 type Diurnal struct {
 	Zipf  Zipf
 	Day   int     // in periods, at least 2
@@ -87,8 +85,7 @@ type Diurnal struct {
 	Tide  float64 // 0 to less than 1
 }
 
-// waveSteps is the resolution of the wave. Adjacent steps differ by less than
-// 1 % of the mean.
+// waveSteps is the resolution of the wave. Adjacent steps differ by less than 1 % of the mean.
 const waveSteps = 1024
 
 // Workload returns the workload of d.
@@ -133,24 +130,20 @@ func (d diurnal) At(period int) *Load {
 	return newLoad(keys, ranges)
 }
 
-// waveStart returns the start of a step of the wave; after the last it is 0, the
-// end of the key space.
+// waveStart returns the start of a step of the wave; after the last it is 0, the end of the key space.
 func waveStart(i int) leasehold.Key {
 	return leasehold.Key(uint64(i%waveSteps) * (spaceSize / waveSteps))
 }
 
-// Zipf is the workload of PRS 7.3: of Keys keys, the one of rank r costs
-// 1/r^Alpha, and the total is 1. The position of a key is the hash of its
-// name.
+// Zipf is the workload of PRS 7.3: of Keys keys, the one of rank r costs 1/r^Alpha, and the total is 1. The
+// position of a key is the hash of its name.
 //
-// The number of keys limits the possible balance: the first key has 1/H of
-// the total, where H is the sum of all 1/r^Alpha. See [Sample].Floor, and
-// docs/policies.md for numbers.
+// The number of keys limits the possible balance: the first key has 1/H of the total, where H is the sum of
+// all 1/r^Alpha. See [Sample].Floor, and docs/policies.md for numbers.
 //
-// Only the first million keys have positions. The others are spread evenly over the
-// key space: with Alpha 0.8 each costs less than 1/60,000 of the first, and the
-// hash places so many of them in every range that their total is
-// almost even.
+// Only the first million keys have positions. The others are spread evenly over the key space: with Alpha 0.8
+// each costs less than 1/60,000 of the first, and the hash places so many of them in every range that their
+// total is almost even.
 type Zipf struct {
 	Alpha float64 // 0 to MaxAlpha; 0 means that all keys cost the same
 	Keys  float64 // 1 to MaxKeys, a whole number
@@ -200,8 +193,7 @@ func (z Zipf) load(total float64) (*Load, error) {
 	return newLoad(keys, []RangeCost{{leasehold.All, tail * scale}}), nil
 }
 
-// real returns the number of keys with a position. If there are many and all
-// cost the same, none needs one.
+// real returns the number of keys with a position. If there are many and all cost the same, none needs one.
 func (z Zipf) real() int {
 	if z.Alpha == 0 && z.Keys > realKeys {
 		return 0
@@ -209,16 +201,15 @@ func (z Zipf) real() int {
 	return int(min(z.Keys, realKeys))
 }
 
-// place returns the key of a rank, counted from 1. Rank 0 is a key
-// that is not part of the distribution.
+// place returns the key of a rank, counted from 1. Rank 0 is a key that is not part of the distribution.
 func (z Zipf) place(rank int) leasehold.Key {
 	var text [64]byte
 	name := append(strconv.AppendUint(text[:0], z.Seed, 10), '/')
 	return leasehold.Key(xxhash.Sum64(strconv.AppendInt(name, int64(rank), 10)))
 }
 
-// integral returns that of x^-alpha. From half below to half above, it is the sum of the
-// ranks between, with an error of 1e-13 beyond the first million.
+// integral returns that of x^-alpha. From half below to half above, it is the sum of the ranks between, with
+// an error of 1e-13 beyond the first million.
 func integral(alpha, from, to float64) float64 {
 	if to <= from {
 		return 0

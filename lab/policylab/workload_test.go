@@ -3,13 +3,10 @@ package policylab
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
 )
-
-func sortKeys(keys []leasehold.Key) { slices.Sort(keys) }
 
 // harmonic sums all 1/r^alpha.
 func harmonic(alpha float64, keys int) float64 {
@@ -20,8 +17,7 @@ func harmonic(alpha float64, keys int) float64 {
 	return sum
 }
 
-// TestZipf compares with a sum over all ranks, below and above the number of
-// keys with a position.
+// TestZipf compares with a sum over all ranks, below and above the number of keys with a position.
 func TestZipf(t *testing.T) {
 	for _, test := range []struct {
 		alpha float64
@@ -52,7 +48,7 @@ func TestZipfOfABillion(t *testing.T) {
 	}
 }
 
-func TestZipfRefuses(t *testing.T) {
+func TestInvalidZipfIsRejected(t *testing.T) {
 	for _, z := range []Zipf{
 		{math.NaN(), 10, 1},
 		{-1, 10, 1},
@@ -87,8 +83,7 @@ func TestHot(t *testing.T) {
 	}
 }
 
-// TestDiurnal: the total changes with the tide, and the evening moves
-// round the key space once a day.
+// TestDiurnal: the total changes with the tide, and the evening moves round the key space once a day.
 func TestDiurnal(t *testing.T) {
 	w, err := Diurnal{Zipf: Zipf{Alpha: 0, Keys: 1e9}, Day: 4, Swell: 0.5, Tide: 0.25}.Workload()
 	if err != nil {

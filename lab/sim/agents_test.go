@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// Owners of agents run under the same faults: no other owner has a key
-// while a client of an agent relies on its answer.
+// Owners of agents run under the same faults: no other owner has a key while a client of an agent relies on
+// its answer.
 func TestAgents(t *testing.T) {
 	for name, cfg := range map[string]Config{"with a store": {Agents: true}, "without": {Agents: true, Diskless: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -9,10 +9,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// An operation is work of an application under a lease: it checks the lease, works for
-// a while, and checks with Held that the lease did not end (Centrifuge figure 10).
-// It then writes to a store that checks fencing tokens, also if Held is false,
-// like an application that is too slow to call Held.
+// An operation is work of an application under a lease: it checks the lease, works for a while, and checks
+// with Held that the lease did not end (Centrifuge figure 10). It then writes to a store that checks fencing
+// tokens, also if Held is false, like an application that is too slow to call Held.
 type operation struct {
 	epoch   uint32
 	key     leasehold.Key
@@ -39,8 +38,7 @@ func (o *ownerHost) operate() {
 	o.Later(o.nemesis.span(0, 6*time.Second), o.endpoint, 0, op)
 }
 
-// write reads the state of a key and writes the next version. State of an
-// older generation is ignored.
+// write reads the state of a key and writes the next version. State of an older generation is ignored.
 func (o *ownerHost) write(op *operation) {
 	found := o.state[op.key]
 	if found.generation < op.lease.Generation {
@@ -77,8 +75,8 @@ func (o *ownerHost) finishOperation(op *operation) {
 // agentPromise is the longest time for which an agent's client relies on an answer.
 const agentPromise = 2 * time.Second
 
-// A reliance is a process that relies on an owner's leases until a deadline. Its clock is
-// the slowest one that the drift bound allows.
+// A reliance is a process that relies on an owner's leases until a deadline. Its clock is the slowest one
+// that the drift bound allows.
 type reliance struct {
 	session leasehold.Session
 	leases  []leasehold.Lease
@@ -88,8 +86,8 @@ type reliance struct {
 type promises struct {
 	until   mono.Instant // on the owner's clock
 	relying []reliance
-	// dropped are leases that it no longer has, but still reports to the leader, because
-	// a promise delays their release.
+	// dropped are leases that it no longer has, but still reports to the leader, because a promise delays
+	// their release.
 	dropped []leasehold.Lease
 }
 
@@ -107,20 +105,19 @@ func (o *ownerHost) promise() {
 	o.Branches["owner: promised"]++
 }
 
-// settle reports to the machine that the promises made before a request have expired, as soon as they have.
-func (o *ownerHost) settle(number uint64, until mono.Instant) {
+// settlePromise reports to the machine that the promises made before a request have expired, as soon as they have.
+func (o *ownerHost) settlePromise(number uint64, until mono.Instant) {
 	if o.now() < until {
 		o.Branches["owner: held back for a promise"]++
-		o.complete(time.Duration(o.clock.When(until)-o.Now), "settling", func() { o.settle(number, until) })
+		o.complete(time.Duration(o.clock.When(until)-o.Now), "settling", func() { o.settlePromise(number, until) })
 		return
 	}
 	o.promises.dropped = nil
 	o.step(owner.Settled{Number: number})
 }
 
-// checkReliance is I1 for processes that rely on an answer: no other owner's check of a key
-// succeeds while such a process may act on it. This also
-// holds after the owner that answered has crashed.
+// checkReliance is I1 for processes that rely on an answer: no other owner's check of a key succeeds while
+// such a process may act on it. This also holds after the owner that answered has crashed.
 func (o *oracle) checkReliance(a *ownerHost) {
 	if !o.cfg.Agents || !a.valid() || a.beyond {
 		return

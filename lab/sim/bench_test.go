@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// BenchmarkWorld measures simulated time by elapsed time: 3
-// owners, 2 lookups, 2 managers, all faults on, on one core.
+// BenchmarkWorld measures simulated time by elapsed time: 3 owners, 2 lookups, 2 managers, all faults on, on
+// one core.
 func BenchmarkWorld(b *testing.B) {
 	cfg := valid(b, Config{Managers: 2, Owners: 3, Lookups: 2})
 	var simulated time.Duration

@@ -4,13 +4,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
-// checkManagerBounds is I8 at a leader: its data structures stay within their
-// limits, whatever its peers send.
+// checkManagerBounds is I8 at a leader: its data structures stay within their limits, whatever its peers
+// send.
 func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 	o.Checks[I8Bounds]++
-	// Twice the ranges that the policy needs, for adjacent leases of different
-	// generations; once more for ranges that change their owner. The
-	// log exceeds its limit by at most one batch.
+	// Twice the ranges that the policy needs, for adjacent leases of different generations; once more for
+	// ranges that change their owner. The log exceeds its limit by at most one batch.
 	vnodes := 0
 	for _, s := range o.spaces {
 		vnodes = max(vnodes, s.vnodes)
@@ -22,9 +21,8 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 		what       string
 		have, most int
 	}{
-		// A new leader inherits sessions that the old one had expired
-		// and replaced without recording all of it. Sessions that are
-		// kept past their deadlines take no seats, and may return.
+		// A new leader inherits sessions that the old one had expired and replaced without recording all of
+		// it. Sessions that are kept past their deadlines take no seats, and may return.
 		{"sessions", sizes.Sessions, 2*owners + sizes.Inherited},
 		{"sessions with a recent request", sizes.Heard, 2*owners + sizes.Inherited},
 		{"seats", sizes.Seats, 2 * owners},
@@ -51,8 +49,8 @@ func (o *oracle) moving() bool {
 	return false
 }
 
-// checkSeams is I8 for the table: when all moves are complete it has at most twice
-// the ranges that the policy needs, or simSeams more where that is more.
+// checkSeams is I8 for the table: when all moves are complete it has at most twice the ranges that the policy
+// needs, or simSeams more where that is more.
 func (o *oracle) checkSeams() {
 	for _, in := range o.leaders() {
 		o.Checks[I8Bounds]++
@@ -62,8 +60,8 @@ func (o *oracle) checkSeams() {
 	}
 }
 
-// checkOwnerBounds is I8 at an owner: it has at most as many leases as the
-// table has ranges, and some that are on their way.
+// checkOwnerBounds is I8 at an owner: it has at most as many leases as the table has ranges, and some whose
+// changes are in flight.
 func (o *oracle) checkOwnerBounds(h *ownerHost) {
 	o.Checks[I8Bounds]++
 	if n := o.truth(h.space).table.Len(); len(h.view.Leases) > n+inboxLimit {

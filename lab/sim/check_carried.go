@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A carried lease is one whose state is at the target of a move, which does not serve it yet. Its
-// source has released it, since the target has confirmed that it has the state. The lease belongs to
-// the source until the move is recorded, and then to the target.
+// A carried lease is one whose state is at the target of a move, which does not serve it yet. Its source has
+// released it, since the target has confirmed that it has the state. The lease belongs to the source until
+// the move is recorded, and then to the target.
 type carried struct {
 	leasehold.Lease
 	from, to leasehold.Session
@@ -47,8 +47,8 @@ func (t *truth) moveCarried(c *table.Change) {
 	t.carried = next
 }
 
-// endCarried removes the carried leases of a generation: the target serves them, or could not install them, or
-// they were recalled before.
+// endCarried removes the carried leases of a generation: the target serves them, or could not install them,
+// or they were recalled before.
 func (t *truth) endCarried(g leasehold.Generation) {
 	t.carried = slices.DeleteFunc(t.carried, func(m carried) bool { return m.Generation == g })
 }
@@ -59,10 +59,9 @@ func (o *oracle) dropCarried(h *ownerHost) {
 	t.carried = slices.DeleteFunc(t.carried, func(m carried) bool { return m.to == h.holder.Session })
 }
 
-// checkCarried is I11 for state that moves, where a lease ends for another reason than expiry. If
-// source and target run, their requests reach the managers, and neither was expired, then the range
-// goes to the target with its state. The check of an expiry is in checkNeedless. checkCarried
-// reports whether the lease moves.
+// checkCarried is I11 for state that moves, where a lease ends for another reason than expiry. If source and
+// target run, their requests reach the managers, and neither was expired, then the range goes to the target
+// with its state. The check of an expiry is in checkNeedless. checkCarried reports whether the lease moves.
 func (o *oracle) checkCarried(s *space, t *truth, c *table.Change) bool {
 	for _, m := range t.carried {
 		if !m.endsWith(c) {
@@ -87,16 +86,16 @@ func (t *truth) carries(c *table.Change) bool {
 	return slices.ContainsFunc(t.carried, func(m carried) bool { return m.endsWith(c) })
 }
 
-// returns reports whether the process of a session runs, keeps its leases, and was not cut off
-// from the leader for so long that it may have been expired. The store may take storeWait to record
-// what a leader has decided.
+// returns reports whether the process of a session runs, keeps its leases, and was not cut off from the
+// leader for so long that it may have been expired. The store may take storeWait to record what a leader has
+// decided.
 func (o *oracle) returns(h *ownerHost, session leasehold.Session) bool {
 	return h != nil && h.alive && !h.asleep && !h.beyond && !h.leaving && h.keep == 0 && h.holder.Session == session &&
 		!o.contested(h) && !o.alone(h) && (h.aloneUntil == 0 || o.Now-h.aloneUntil > int64(storeWait))
 }
 
-// alone reports whether the managers have not received a request of an owner for a lease, while
-// they received requests of others.
+// alone reports whether the managers have not received a request of an owner for a lease, while they received
+// requests of others.
 func (o *oracle) alone(h *ownerHost) bool {
 	_, renew := o.shortest(h.space)
 	return o.silent(h) && h.aloneAt > h.heardAt && h.aloneAt < o.Now-int64(renew)

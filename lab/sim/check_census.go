@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// censusDone checks the result of the census of a leader without a store. What the
-// previous leader had recorded and the census has not found is now lost.
+// censusDone checks the result of the census of a leader without a store. What the previous leader had
+// recorded and the census has not found is now lost.
 func (o *oracle) censusDone(m *managerHost, p *storage.Snapshot) {
 	s := o.space(p.Namespace)
 	t := o.truth(s)
@@ -48,8 +48,8 @@ func (o *oracle) checkFound(s *space, t *truth, at leasehold.LSN, r leasehold.Ra
 	}
 }
 
-// inTransit reports whether a range that the census found at its source was recorded as
-// moved to a target that has not received it, or belongs to the same session.
+// inTransit reports whether a range that the census found at its source was recorded as moved to a target
+// that has not received it, or belongs to the same session.
 func (o *oracle) inTransit(t *truth, was, is table.Entry) bool {
 	if was.Vacant() || is.Adopted == 0 {
 		return false
@@ -58,8 +58,8 @@ func (o *oracle) inTransit(t *truth, was, is table.Entry) bool {
 	return was.Holder.Session == is.Holder.Session || g != nil && !g.installed && g.moved
 }
 
-// checkKept checks that a failover does not end leases: an owner that the leader has renewed
-// during the census keeps its leases.
+// checkKept checks that a failover does not end leases: an owner that the leader has renewed during the
+// census keeps its leases.
 func (o *oracle) checkKept(m *managerHost, s *space, p *storage.Snapshot) {
 	for _, h := range s.owners {
 		if h.renewed != p.Term || !h.valid() || h.beyond {
@@ -78,8 +78,8 @@ func (o *oracle) checkKept(m *managerHost, s *space, p *storage.Snapshot) {
 	}
 }
 
-// The guarantee of a group without a store about its catalog: an acknowledged catalog
-// is not lost, unless a majority of managers has lost it.
+// The guarantee of a group without a store about its catalog: an acknowledged catalog is not lost, unless a
+// majority of managers has lost it.
 
 // catalogProposed records a catalog that a leader starts to write: it may become committed.
 func (o *oracle) catalogProposed(c *storage.Catalog) {

@@ -23,9 +23,8 @@ type taken struct {
 	at      int64
 }
 
-// checkChange is I2 at the store: generations strictly rise, a held range is not granted
-// to another owner, and a lease that ends was in the table. It is I10
-// too: the session of a grant is of this namespace.
+// checkChange is I2 at the store: generations strictly rise, a held range is not granted to another owner,
+// and a lease that ends was in the table. It is I10 too: the session of a grant is of this namespace.
 func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
 	o.Checks[I2Generations]++
 	if err := t.table.Apply(c); err != nil {
@@ -39,8 +38,8 @@ func (o *oracle) checkChange(s *space, t *truth, c *table.Change) {
 	}
 }
 
-// checkInstall is I2 at the owners: a lease that an owner installs was committed
-// for its session, and was not installed before.
+// checkInstall is I2 at the owners: a lease that an owner installs was committed for its session, and was not
+// installed before.
 func (o *oracle) checkInstall(h *ownerHost, l leasehold.Lease) {
 	o.Checks[I2Generations]++
 	switch g := o.truth(h.space).grants[l.Generation]; {
@@ -59,8 +58,8 @@ func (o *oracle) checkInstall(h *ownerHost, l leasehold.Lease) {
 	}
 }
 
-// recordTaken records the granted leases that an owner serves from now on, except those that were
-// suspended before.
+// recordTaken records the granted leases that an owner serves from now on, except those that were suspended
+// before.
 func (o *oracle) recordTaken(h *ownerHost) {
 	if len(h.granted) == 0 || !h.valid() {
 		return
@@ -73,8 +72,8 @@ func (o *oracle) recordTaken(h *ownerHost) {
 	h.granted = nil
 }
 
-// checkHome is I10: a change in a namespace only has sessions and owners of that
-// namespace. Messages are misrouted between namespaces all the time here.
+// checkHome is I10: a change in a namespace only has sessions and owners of that namespace. Messages are
+// misrouted between namespaces all the time here.
 func (o *oracle) checkHome(s *space, c *table.Change) {
 	o.Checks[I10Isolation]++
 	switch {

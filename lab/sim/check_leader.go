@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// checkOneLeader is the basis of I1 across failovers: at any true instant
-// at most one manager has the authority to act. A check when a
-// manager's authority begins or is extended is enough; otherwise it only ends.
+// checkOneLeader is the basis of I1 across failovers: at any true instant at most one manager has the
+// authority to act. A check when a manager's authority begins or is extended is enough; otherwise it only
+// ends.
 func (o *oracle) checkOneLeader(m *managerHost) {
 	if !m.node.Leads(m.now()) {
 		return // elected so long ago that its authority has expired
@@ -26,23 +26,23 @@ func (o *oracle) checkOneLeader(m *managerHost) {
 	}
 }
 
-// NoLimping is progress of the election during faults: a manager that cannot renew its leadership
-// in time does not prevent the leadership of another manager that could. There are three checks.
+// NoLimping is progress of the election during faults: a manager that cannot renew its leadership in time
+// does not prevent the leadership of another manager that could. There are three checks.
 //
 // checkNoLimping: In every period longer than B of I6, some manager has authority at some instant. The
 // condition is that during this period one manager is well: it runs, is not being shut down, and its store
 // requests have no added latency. At most one manager may have slow store requests. The store as a whole and
 // the timers must have no fault. Requests from before count as a fault until their timeout: storeWait.
 //
-// Why B is enough: A leader whose writes take longer than TTL x drift loses its place, because its record stands
-// still. A leader whose writes are faster, but which has no authority, resigns after two writes; the
+// Why B is enough: A leader whose writes take longer than TTL x drift loses its place, because its record
+// stands still. A leader whose writes are faster, but which has no authority, resigns after two writes; the
 // resignation is a third write. Before that, the manager that is well may itself have resigned when it was
-// not well, and stands back. That is 4 TTL x drift. B is more, because a lease is longer than three TTLs.
-// If two managers were slow from time to time, they could take over from each other before the third one could.
+// not well, and stands back. That is 4 TTL x drift. B is more, because a lease is longer than three TTLs. If
+// two managers were slow from time to time, they could take over from each other before the third one could.
 // Faults of the network do not matter: the election uses only the store.
 //
-// checkWatched: a leader that has received its own renewal from a watch has authority, until TTL after it sent
-// the renewal.
+// checkWatched: a leader that has received its own renewal from a watch has authority, until TTL after it
+// sent the renewal.
 //
 // checkStoodBack: a manager that resigned because its writes were slow does not lead again before another
 // manager has had a TTL to take over.
@@ -131,8 +131,8 @@ func (o *oracle) checkWatched(m *managerHost, r storage.Record) {
 	}
 }
 
-// resignations follows the leader record. A manager that resigns without being shut down had slow writes, and stands
-// back until there is another leader.
+// resignations follows the leader record. A manager that resigns without being shut down had slow writes, and
+// stands back until there is another leader.
 func (o *oracle) resignations(r storage.Record) {
 	o.Mix(uint64(r.Term), r.Beat)
 	for _, m := range o.managers {

@@ -98,9 +98,8 @@ func (o *oracle) lookupStepped(l *lookupHost, step *lookupStep) {
 	o.checkReportedInTime(l)
 }
 
-// checkReported is the first half of I4: when a lookup's table goes from one LSN to
-// another, it reports every loss in between, and nothing else. After a
-// snapshot it may report more, but only ranges in suspect.
+// checkReported is the first half of I4: when a lookup's table goes from one LSN to another, it reports every
+// loss in between, and nothing else. After a snapshot it may report more, but only ranges in suspect.
 func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []leasehold.Loss) {
 	o.Checks[I4Losses]++
 	t := o.truth(l.space)
@@ -131,14 +130,14 @@ func (o *oracle) checkReported(l *lookupHost, step *lookupStep, reported []lease
 	}
 }
 
-// staleClaims reports whether owners may claim leases that ended long ago: the managers have no store, or an old one,
-// and some owner's clock is too slow.
+// staleClaims reports whether owners may claim leases that ended long ago: the managers have no store, or an
+// old one, and some owner's clock is too slow.
 func (o *oracle) staleClaims() bool {
 	return (o.cfg.Diskless || o.store.era > 0) && o.nemesis.beyond
 }
 
-// lost returns the losses recorded between two LSNs, except for those in a history that the
-// store has lost and the lookup has not followed.
+// lost returns the losses recorded between two LSNs, except for those in a history that the store has lost
+// and the lookup has not followed.
 func (t *truth) lost(from, to leasehold.LSN) keyrange.Set {
 	first, last, inside := t.at[from].changes, t.at[to].changes, t.inLostHistory(to)
 	var lost []leasehold.Range
@@ -202,8 +201,8 @@ func overlaps(s keyrange.Set, r leasehold.Range) bool {
 	})
 }
 
-// checkResumed is I4 for a caller that resumes from an LSN and has no earlier table: the losses in this table since
-// that LSN are all losses since then, and otherwise only ranges in suspect.
+// checkResumed is I4 for a caller that resumes from an LSN and has no earlier table: the losses in this table
+// since that LSN are all losses since then, and otherwise only ranges in suspect.
 func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 	t := o.truth(l.space)
 	if now.LSN() < l.bookmark {
@@ -229,9 +228,8 @@ func (o *oracle) checkResumed(l *lookupHost, now *table.Table) {
 	}
 }
 
-// overdue reports whether a lookup should have reported a loss that happened at since:
-// the age of its table then exceeds the limit on its own
-// clock, and the timer for that has fired.
+// overdue reports whether a lookup should have reported a loss that happened at since: the age of its table
+// then exceeds the limit on its own clock, and the timer for that has fired.
 func (o *oracle) overdue(l *lookupHost, since int64) bool {
 	late := 4 * lateTimers
 	if o.Faults["starve"] > 0 {
@@ -244,9 +242,9 @@ func (o *oracle) overdue(l *lookupHost, since int64) bool {
 	return time.Duration(o.Now-since) > simStale*time.Duration(engine.TrueRate)/time.Duration(slowest)+late
 }
 
-// checkReportedInTime is the second half of I4: if a lookup has not received a loss for longer than
-// the bound, it has reported that contact is lost. If it is
-// conservative, it has reported everything as lost since that loss.
+// checkReportedInTime is the second half of I4: if a lookup has not received a loss for longer than the
+// bound, it has reported that contact is lost. If it is conservative, it has reported everything as lost
+// since that loss.
 func (o *oracle) checkReportedInTime(l *lookupHost) {
 	t := o.truth(l.space)
 	if !l.watch.known || !l.alive || l.stopped != 0 {

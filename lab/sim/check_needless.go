@@ -9,8 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// An ended lease is one whose owner still has its state, and whose range must go to
-// another owner.
+// An ended lease is one whose owner still has its state, and whose range must go to another owner.
 type ended struct {
 	leasehold.Lease
 	holder *table.Holder
@@ -104,8 +103,7 @@ func (o *oracle) taken(s *space, e *ended) bool {
 	})
 }
 
-// checkNeedlessLeft is I11 at the end of the world: each range went to another owner, or
-// its owner has ended.
+// checkNeedlessLeft is I11 at the end of the world: each range went to another owner, or its owner has ended.
 func (o *oracle) checkNeedlessLeft() {
 	for _, s := range o.spaces {
 		for _, e := range o.truth(s).ending {
@@ -117,8 +115,8 @@ func (o *oracle) checkNeedlessLeft() {
 	}
 }
 
-// noteDeleted records when a namespace was last seen deleted: in the store, or
-// in the catalog of a manager, which may be older.
+// noteDeleted records when a namespace was last seen deleted: in the store, or in the catalog of a manager,
+// which may be older.
 func (o *oracle) noteDeleted(c *storage.Catalog) {
 	if c == nil {
 		return
@@ -130,8 +128,8 @@ func (o *oracle) noteDeleted(c *storage.Catalog) {
 	}
 }
 
-// deleted reports whether a namespace is deleted, or was created again recently: its
-// owners were refused meanwhile, and may be expired because of that.
+// deleted reports whether a namespace is deleted, or was created again recently: its owners were refused
+// meanwhile, and may be expired because of that.
 func (o *oracle) deleted(s *space) bool {
 	catalog := o.store.catalog
 	if n := len(o.catalogs); n > 0 {

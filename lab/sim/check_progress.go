@@ -13,12 +13,10 @@ import (
 // messages cross, and the poll by which a standby detects that the leader's record stands still.
 const exchange = 4*calmDelay + 200*time.Millisecond + simTTL/6 + 4*lateTimers
 
-// bound is B of I6: (leader TTL + lease) x drift + 2 round trips, on the
-// slowest clock.
+// bound is B of I6: (leader TTL + lease) x drift + 2 round trips, on the slowest clock.
 //
-// Without a store, restarted managers do not take part for a
-// while. If a majority was restarted, the leader waits for leases that no manager
-// has a record of. Then it takes a census of the owners.
+// Without a store, restarted managers do not take part for a while. If a majority was restarted, the leader
+// waits for leases that no manager has a record of. Then it takes a census of the owners.
 func (o *oracle) bound() time.Duration {
 	t := simTiming()
 	b := t.Drift.Stretch(simTTL+t.Lease) + 2*exchange
@@ -28,8 +26,8 @@ func (o *oracle) bound() time.Duration {
 	return time.Duration(float64(b) * float64(engine.TrueRate) / float64(slowest))
 }
 
-// recovered is I6: every key of a namespace with a living owner
-// is owned, or moves from one owner to the next.
+// recovered is I6: every key of a namespace with a living owner is owned, or moves from one owner to the
+// next.
 func (o *oracle) recovered() {
 	for _, s := range o.spaces {
 		o.Checks[I6Progress]++
@@ -68,8 +66,8 @@ func (o *oracle) traceOwners(s *space) {
 	}
 }
 
-// checkDrained is I6 for operators: at the end of the world a drained owner
-// holds nothing, if another owner can take its ranges, and no move is stuck.
+// checkDrained is I6 for operators: at the end of the world a drained owner holds nothing, if another owner
+// can take its ranges, and no move is stuck.
 func (o *oracle) checkDrained() {
 	for m, in := range o.leaders() {
 		if m.stopped != 0 {
@@ -99,9 +97,8 @@ func (o *oracle) checkHoldsNothing(s *space, owners []manager.Owner) {
 	}
 }
 
-// transit is the maximum time that a range has no owner during a move without
-// faults: one exchange between source and leader, one between
-// leader and target, and the application's installation of the state.
+// transit is the maximum time that a range has no owner during a move without faults: one exchange between
+// source and leader, one between leader and target, and the application's installation of the state.
 const transit = 2*exchange + simInstall
 
 func (o *oracle) addTransits(h *ownerHost, leases []leasehold.Lease) {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A lostHistory is the part of a history that the store has lost: the changes between two
-// LSNs. The log continues at base.
+// A lostHistory is the part of a history that the store has lost: the changes between two LSNs. The log
+// continues at base.
 type lostHistory struct {
 	after, base leasehold.LSN
 	newest      leasehold.Generation // of the store before the loss
@@ -31,9 +31,9 @@ func (o *oracle) restored(evident bool) {
 	}
 }
 
-// excused reports whether state may be served although a change has recorded its loss: a restore has
-// removed the change from the store, and only owners could prove it; or the change was not
-// stored, but added by rebased.
+// excused reports whether state may be served although a change has recorded its loss: a restore has removed
+// the change from the store, and only owners could prove it; or the change was not stored, but added by
+// rebased.
 func (t *truth) excused(lsn leasehold.LSN) bool {
 	if slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn == l.base }) {
 		return true
@@ -50,10 +50,9 @@ func (t *truth) excused(lsn leasehold.LSN) bool {
 	return covered || t.wasLost(lsn)
 }
 
-// rebased checks a table that the store puts in place of a log, after a gap in its LSNs; was
-// is the stored table before. What was recorded before and is not in the table is now lost.
-// It is I2 and I5: no generation or LSN is used twice. And no range counts as adopted
-// that was not held without a gap.
+// rebased checks a table that the store puts in place of a log, after a gap in its LSNs; was is the stored
+// table before. What was recorded before and is not in the table is now lost. It is I2 and I5: no generation
+// or LSN is used twice. And no range counts as adopted that was not held without a gap.
 func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
 	s := o.space(b.Namespace)
 	t := o.truth(s)
@@ -89,8 +88,8 @@ func (o *oracle) rebased(b *storage.Batch, was *table.Table) {
 	t.recordVersion()
 }
 
-// keptBy reports whether the process in an entry still has the lease and its state, even
-// if a lost history has recorded its end.
+// keptBy reports whether the process in an entry still has the lease and its state, even if a lost history
+// has recorded its end.
 func (o *oracle) keptBy(s *space, r leasehold.Range, e table.Entry) bool {
 	h := s.home[e.Holder.Session]
 	return h != nil && h.alive && h.holder.Session == e.Holder.Session && keeps(h.view, r.Start, e.Generation)
@@ -101,8 +100,8 @@ func (t *truth) inLostHistory(lsn leasehold.LSN) bool {
 	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn > l.after && lsn < l.base })
 }
 
-// unsure reports whether a lookup cannot determine if a later table follows on its own: its LSN is
-// in a lost history, or the table does not contain all gaps any more.
+// unsure reports whether a lookup cannot determine if a later table follows on its own: its LSN is in a lost
+// history, or the table does not contain all gaps any more.
 func (t *truth) unsure(from, to leasehold.LSN) bool {
 	gaps := 0
 	for _, l := range t.forks {
@@ -113,14 +112,14 @@ func (t *truth) unsure(from, to leasehold.LSN) bool {
 	return gaps > 64 || t.inLostHistory(from)
 }
 
-// wasLost reports whether a change is in a lost history, or is one of the losses
-// that rebased added: it has the LSN at which the log continues.
+// wasLost reports whether a change is in a lost history, or is one of the losses that rebased added: it has
+// the LSN at which the log continues.
 func (t *truth) wasLost(lsn leasehold.LSN) bool {
 	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return lsn > l.after && lsn <= l.base })
 }
 
-// lostByGap returns what a lookup in a lost history must report when it receives a later
-// table: all ranges that are not held without a gap under the generation in its own table.
+// lostByGap returns what a lookup in a lost history must report when it receives a later table: all ranges
+// that are not held without a gap under the generation in its own table.
 func lostByGap(from, to *table.Table) []leasehold.Range {
 	var out []leasehold.Range
 	for r, e := range keyrange.Zip(from.Entries(), to.Entries()) {
@@ -135,8 +134,8 @@ func (t *truth) lostToken(g leasehold.Generation) bool {
 	return slices.ContainsFunc(t.forks, func(l lostHistory) bool { return g > l.newest && g < leasehold.Generation(l.base) })
 }
 
-// repeated reports whether a change equals one that the store had before it was restored: the leader has retried
-// a commit with an unknown outcome.
+// repeated reports whether a change equals one that the store had before it was restored: the leader has
+// retried a commit with an unknown outcome.
 func (t *truth) repeated(c *table.Change) bool {
 	for i := len(t.history) - 1; i >= 0 && t.history[i].LSN >= c.LSN; i-- {
 		if t.history[i].Change == *c {

@@ -8,8 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// written is the newest acknowledged write of a key, and the number of changes of the table
-// at that time.
+// written is the newest acknowledged write of a key, and the number of changes of the table at that time.
 type written struct {
 	version uint64
 	at      int
@@ -33,8 +32,8 @@ func (o *oracle) resumes(h *ownerHost, ticket protocol.Ticket) {
 	t.confirmed = slices.DeleteFunc(t.confirmed, func(c confirmed) bool { return c.ticket == ticket })
 }
 
-// checkMoved is I7 at the store: the target of a recorded move has confirmed
-// it, and the source does not serve the range.
+// checkMoved is I7 at the store: the target of a recorded move has confirmed it, and the source does not
+// serve the range.
 func (o *oracle) checkMoved(s *space, t *truth, c *table.Change) {
 	if c.Kind != table.Moved {
 		return
@@ -59,9 +58,8 @@ func (o *oracle) checkMoved(s *space, t *truth, c *table.Change) {
 	}
 }
 
-// checkRead is I7 and I4 for a caller: an owner serves a key with
-// every acknowledged write, unless the table has recorded a loss
-// since.
+// checkRead is I7 and I4 for a caller: an owner serves a key with every acknowledged write, unless the table
+// has recorded a loss since.
 func (o *oracle) checkRead(h *ownerHost, key leasehold.Key, found uint64) {
 	i := int(key >> 60)
 	t := o.truth(h.space)
@@ -78,8 +76,7 @@ func (o *oracle) checkRead(h *ownerHost, key leasehold.Key, found uint64) {
 	o.Violated(I7Moved, "%s has version %d of key %v, version %d was acknowledged, and no loss was recorded", h.label, found, key, known.version)
 }
 
-// checkRevived is the reverse of checkRead: state whose loss was recorded is not
-// served.
+// checkRevived is the reverse of checkRead: state whose loss was recorded is not served.
 func (o *oracle) checkRevived(h *ownerHost, key leasehold.Key, found record) {
 	if found.version == 0 || o.nemesis.beyond {
 		return
@@ -100,9 +97,8 @@ func (o *oracle) acknowledged(h *ownerHost, op *operation) {
 	}
 }
 
-// A fence is a store that checks fencing tokens: for each of a few keys it
-// has the highest generation that has written. It protects data
-// even if an owner's clock is too slow.
+// A fence is a store that checks fencing tokens: for each of a few keys it has the highest generation that
+// has written. It protects data even if an owner's clock is too slow.
 type fence struct {
 	registers [fencedKeys]struct {
 		token  leasehold.Generation
@@ -115,8 +111,8 @@ const fencedKeys = 16
 
 func fencedKey(i int) leasehold.Key { return leasehold.Key(i)<<60 | 0x0123456789abcdef }
 
-// checkWrite is I9: no token is used by two sessions, and the fence, which
-// rejects older tokens, never rejects the holder of the lease.
+// checkWrite is I9: no token is used by two sessions, and the fence, which rejects older tokens, never
+// rejects the holder of the lease.
 func (o *oracle) checkWrite(h *ownerHost, op *operation, held bool) {
 	i := int(op.key >> 60)
 	if op.key != fencedKey(i) {

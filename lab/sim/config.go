@@ -20,20 +20,18 @@ type Config struct {
 	Duration   time.Duration // of the phase with faults; default 2 minutes
 	Faults     engine.Mix    // default [Kinds].Default
 
-	// Diskless runs managers without a store: they elect the leader by a Flease lease, and keep all
-	// state in memory. There are no faults of the store.
+	// Diskless runs managers without a store: they elect the leader by a Flease lease, and keep all state in
+	// memory. There are no faults of the store.
 	Diskless bool
 
-	// Agents runs owners that answer other processes. These rely on the answer for a
-	// limited time.
+	// Agents runs owners that answer other processes. These rely on the answer for a limited time.
 	Agents bool
 
-	// Graceful lets owners leave only after all their ranges have moved, and
-	// gives each owner an application that can move state. Then only crashes lose state.
+	// Graceful lets owners leave only after all their ranges have moved, and gives each owner an application
+	// that can move state. Then only crashes lose state.
 	Graceful bool
 
-	// The two switches below break the world on purpose, to test the
-	// checks.
+	// The two switches below break the world on purpose, to test the checks.
 
 	// LeasesOff makes owners ignore the expiry of their leases.
 	LeasesOff bool
@@ -76,8 +74,7 @@ func (c *Config) Validate() error {
 	return Kinds().Validate(c.Faults)
 }
 
-// Flags returns the flags of a world. With the seed they determine every event in
-// it.
+// Flags returns the flags of a world. With the seed they determine every event in it.
 func (c *Config) Flags() *pflag.FlagSet {
 	var usual Config
 	if err := usual.Validate(); err != nil {
@@ -99,8 +96,8 @@ func (c *Config) Flags() *pflag.FlagSet {
 	return flags
 }
 
-// FlagsParsed completes the configuration after the flags are parsed: the default number
-// of managers depends on Diskless.
+// FlagsParsed completes the configuration after the flags are parsed: the default number of managers depends
+// on Diskless.
 func (c *Config) FlagsParsed(flags *pflag.FlagSet) error {
 	if !c.Diskless || flags.Changed("managers") {
 		return nil

@@ -16,9 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A group has a leader and real owners, with a network with random latency.
-// A message to a session is sent to the process that last sent a request in the session, like
-// on the newest stream of a session.
+// A group has a leader and real owners, with a network with random latency. A message to a session is sent to
+// the process that last sent a request in the session, like on the newest stream of a session.
 type group struct {
 	t      *testing.T
 	random *rand.Rand
@@ -118,8 +117,8 @@ func (h *proc) begin(at mono.Instant) {
 	h.procs = append(h.procs, h)
 }
 
-// copied starts a snapshot of the process some time after it was taken. The clock of the copy
-// does not advance in between. The machine is copied by replaying its events.
+// copied starts a snapshot of the process some time after it was taken. The clock of the copy does not
+// advance in between. The machine is copied by replaying its events.
 func (h *proc) copied(later time.Duration) *proc {
 	c := &proc{group: h.group, index: h.index, lag: later}
 	c.begin(h.history[0].at)
@@ -184,10 +183,10 @@ func (h *proc) has(k leasehold.Key) bool {
 	return !h.stopped && h.clock() < v.Until && slices.ContainsFunc(v.Leases, func(l leasehold.Lease) bool { return l.Range.Contains(k) })
 }
 
-// A snapshot of an owner's computer is started beside it, at once or later: two processes
-// with the same session. The leases of the copy are valid until they expire on its clock,
-// and only a fence protects against that. Two leases later no key has two owners,
-// and if both processes run from the start, the leader detects the copy. When one of them is stopped the other keeps working.
+// A snapshot of an owner's computer is started beside it, at once or later: two processes with the same
+// session. The leases of the copy are valid until they expire on its clock, and only a fence protects against
+// that. Two leases later no key has two owners, and if both processes run from the start, the leader detects
+// the copy. When one of them is stopped the other keeps working.
 func TestCopiedOwner(t *testing.T) {
 	const lease = 10 * time.Second
 	keys := []leasehold.Key{0, 1 << 61, 3 << 61, 5 << 61, 7 << 61, ^leasehold.Key(0)}

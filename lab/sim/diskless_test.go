@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// Managers without a store run under the same faults, except for those of the
-// store. A crashed manager has lost its memory.
+// Managers without a store run under the same faults, except for those of the store. A crashed manager has
+// lost its memory.
 func TestDisklessSeeds(t *testing.T) {
 	const seeds = 800
 	s, err := engine.Campaign{Simulation: &Config{Diskless: true}, First: firstSeed, Seeds: seeds, Parallel: 2}.Run(t.Context())
@@ -44,10 +44,9 @@ func TestDisklessSeeds(t *testing.T) {
 	t.Logf("%d worlds, %.0f simulated hours, %d censuses, %d checks", s.Seeds, s.Simulated.Hours(), s.Branches["node: census"], s.TotalChecks())
 }
 
-// If all applications move their state and only managers crash,
-// no state is lost without a store either. Exceptions: no leader for longer than a
-// lease, and two manager crashes in such fast succession that no owner has received a message of the
-// leader in between.
+// If all applications move their state and only managers crash, no state is lost without a store either.
+// Exceptions: no leader for longer than a lease, and two manager crashes in such fast succession that no
+// owner has received a message of the leader in between.
 func TestDisklessRollingRestartsLoseNothing(t *testing.T) {
 	mix, err := Kinds().Parse("owner-leave=20,drain=5,move-range=5,manager-crash=2,manager-resign=1")
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// sendInvalid sends messages that no correct peer sends. None is one that
-// a machine must accept: against peers with valid credentials there is
-// authentication, not a lease protocol.
+// sendInvalid sends messages that no correct peer sends. None is one that a machine must accept: against
+// peers with valid credentials there is authentication, not a lease protocol.
 func (n *nemesis) sendInvalid() bool {
 	h := n.hosts[n.Random.IntN(len(n.hosts))]
 	if !h.alive {
@@ -64,9 +63,9 @@ func (n *nemesis) invalidMessage() any {
 	return &protocol.LeaseRequest{Namespace: "elsewhere", Seq: 1, Holder: holder}
 }
 
-// stolenSession returns the message of an owner that leaves, in the session of another owner. Sessions
-// are in the table, which is public. A leader without a store only knows sessions that it
-// has received requests of, and accepts the first holder of each.
+// stolenSession returns the message of an owner that leaves, in the session of another owner. Sessions are in
+// the table, which is public. A leader without a store only knows sessions that it has received requests of,
+// and accepts the first holder of each.
 func (w *world) stolenSession(s *space) any {
 	_, victim := w.oracle.truths[s.index].table.At(leasehold.Key(w.Random.Uint64()))
 	if victim.Holder == nil || w.cfg.Diskless {

@@ -7,8 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A host runs one process at a time. The process can be stopped, can crash and can be
-// restarted.
+// A host runs one process at a time. The process can be stopped, can crash and can be restarted.
 type host struct {
 	*world
 	endpoint int32
@@ -29,8 +28,7 @@ type host struct {
 	deliver func(what any)
 }
 
-// inboxLimit bounds the inbox of a stopped process, like a
-// socket buffer.
+// inboxLimit bounds the inbox of a stopped process, like a socket buffer.
 const inboxLimit = 64
 
 func (w *world) addHost(label string) *host {
@@ -60,9 +58,8 @@ func (h *host) kill() {
 	h.stopped, h.asleep, h.inbox = 0, false, nil
 }
 
-// arm sets a timer for the next wake of the machine: at most slightly early,
-// sometimes late. It keeps an earlier timer, since an early wake is
-// harmless.
+// arm sets a timer for the next wake of the machine: at most slightly early, sometimes late. It keeps an
+// earlier timer, since an early wake is harmless.
 func (h *host) arm(wake mono.Instant) {
 	h.wake = wake
 	if wake == mono.Never {
@@ -80,8 +77,8 @@ func (h *host) arm(wake mono.Instant) {
 	h.Later(time.Duration(at-h.Now), h.endpoint, h.epoch, timer{})
 }
 
-// fire handles an expired timer. It can be early, because timers are not postponed;
-// then the machine is usually not woken, and sometimes it is.
+// fire handles an expired timer. It can be early, because timers are not postponed; then the machine is
+// usually not woken, and sometimes it is.
 func (h *host) fire() {
 	h.alarm = 0
 	if h.stopped != 0 {
@@ -125,15 +122,15 @@ func (h *host) stop(d time.Duration, asleep bool) {
 	h.Later(d, h.endpoint, h.epoch, resume{})
 }
 
-// unstop continues a stopped host. If it was suspended, the process first receives slept; then it
-// receives its inbox.
+// unstop continues a stopped host. If it was suspended, the process first receives slept; then it receives
+// its inbox.
 func (h *host) unstop() {
 	asleep := h.asleep
 	h.stopped, h.asleep = 0, false
 	if asleep {
 		h.clock.Run(h.Now, h.nemesis.drawRate())
 	}
-	h.Printf("%s goes on", h.label)
+	h.Printf("%s continues", h.label)
 	epoch, inbox := h.epoch, h.inbox
 	h.inbox = nil
 	if asleep {
@@ -151,8 +148,8 @@ func (h *host) unstop() {
 	}
 }
 
-// beats returns the beats of a host that starts. Most worlds have none, because beats reduce
-// the number of interleavings.
+// beats returns the beats of a host that starts. Most worlds have none, because beats reduce the number of
+// interleavings.
 func (w *world) beats(now mono.Instant) mono.Beats {
 	if w.Seed%4 != 0 {
 		return mono.Beats{}

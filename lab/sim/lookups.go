@@ -35,8 +35,7 @@ func (w *world) addLookup(i int, s *space) {
 	w.lookups = append(w.lookups, l)
 }
 
-// Times of the simulated lookups: shorter than the defaults, so that a network fault of
-// seconds matters.
+// Times of the simulated lookups: shorter than the defaults, so that a network fault of seconds matters.
 const (
 	simPoll  = 4 * time.Second
 	simStale = 12 * time.Second
@@ -99,20 +98,18 @@ func (l *lookupHost) do(actions []lookup.Action, wake mono.Instant) {
 	l.oracle.lookupStepped(l, &step)
 }
 
-// Managers follow each other: a standby sends requests to the leader for its
-// own lookups. The leader treats it as a lookup, with an ID
-// above those of the lookups.
+// Managers follow each other: a standby sends requests to the leader for its own lookups. The leader treats
+// it as a lookup, with an ID above those of the lookups.
 
 type (
-	// followRequest is a request of a standby, with its index and
-	// the epoch of its process.
+	// followRequest is a request of a standby, with its index and the epoch of its process.
 	followRequest struct {
 		from    int
 		epoch   uint32
 		request *protocol.LookupRequest
 	}
-	// followReply is the reply to a standby. As on a
-	// stream, only the process that sent the request receives it.
+	// followReply is the reply to a standby. As on a stream, only the process that sent the request receives
+	// it.
 	followReply struct {
 		to    *managerHost
 		epoch uint32
@@ -162,8 +159,8 @@ func (m *managerHost) broadcast(ns leasehold.Namespace, reply *protocol.LookupRe
 	}
 }
 
-// request sends a request to a manager. A manager that is down refuses the connection, or the request is lost. I8: each
-// manager receives a request at most once, however often the lookup retries.
+// request sends a request to a manager. A manager that is down refuses the connection, or the request is
+// lost. I8: each manager receives a request at most once, however often the lookup retries.
 func (l *lookupHost) request(a lookup.Send) {
 	if l.newest.seq != a.Request.Seq {
 		l.newest.seq, l.newest.managers = a.Request.Seq, nil

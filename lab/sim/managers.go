@@ -29,8 +29,8 @@ type managerHost struct {
 	lag       lag     // additional latency of its requests to the store
 	memory    *memory // nil with a store
 	nodeWake  mono.Instant
-	// lastRequest is the true time of the last request of each lookup, then of each manager that
-	// follows this one; 0 if there is none.
+	// lastRequest is the true time of the last request of each lookup, then of each manager that follows this
+	// one; 0 if there is none.
 	lastRequest []int64
 	unwell      int64 // true time until which it had a fault
 	limped      int64 // true time at which it resigned because of slow writes, 0 if another manager has led since
@@ -48,8 +48,8 @@ func (w *world) addManager(i int) {
 	w.managers = append(w.managers, m)
 }
 
-// simTiming returns the initial timing of every namespace, which is the default. It is also the longest
-// that a namespace ever gets.
+// simTiming returns the initial timing of every namespace, which is the default. It is also the longest that
+// a namespace ever gets.
 func simTiming() protocol.Timing { return protocol.DefaultTiming() }
 
 const (
@@ -63,8 +63,7 @@ const (
 	simMoves       = 4               // maximum concurrent moves per owner
 	simMoveTimeout = 8 * time.Second // of a move without progress
 
-	// Times of the simulated standbys: a few polls fit into simStale,
-	// and idle relays are removed.
+	// Times of the simulated standbys: a few polls fit into simStale, and idle relays are removed.
 	simRelayPoll = 2 * time.Second
 	simRelayIdle = 15 * time.Second
 
@@ -206,8 +205,8 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 	}
 }
 
-// announce sends the new leader to the connected owners of a namespace. Without a reply
-// owners send to all managers, so all of them are connected unless a connection breaks.
+// announce sends the new leader to the connected owners of a namespace. Without a reply owners send to all
+// managers, so all of them are connected unless a connection breaks.
 func (m *managerHost) announce(a managerproc.Serves) {
 	for _, o := range m.space(a.Namespace).owners {
 		if m.cfg.Graceful || m.Chance(2) {

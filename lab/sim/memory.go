@@ -17,9 +17,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A memory is a diskless manager's replacement for a store: its Flease process, which elects
-// the leader, its copy of the catalog, and the logs of the namespaces that it leads. All of it is lost with
-// the process.
+// A memory is a diskless manager's replacement for a store: its Flease process, which elects the leader, its
+// copy of the catalog, and the logs of the namespaces that it leads. All of it is lost with the process.
 type memory struct {
 	host *managerHost
 	*world
@@ -85,8 +84,8 @@ func (d *memory) lead(term leasehold.Term) {
 	d.lastLead = d.Now
 }
 
-// haste is the time between two takeovers below which some owners may
-// not have received a message of the first leader.
+// haste is the time between two takeovers below which some owners may not have received a message of the
+// first leader.
 const haste = 20 * time.Second
 
 // stepDown releases the lease, since a manager leads only once per term. The next term is higher than above.
@@ -107,8 +106,8 @@ type (
 		envelope flease.Envelope
 		messages []flease.Message
 	}
-	// councilRequest and councilResponse are a call about the catalog. As on a
-	// connection, only the process that sent the request receives the response.
+	// councilRequest and councilResponse are a call about the catalog. As on a connection, only the process
+	// that sent the request receives the response.
 	councilRequest struct {
 		from    int
 		epoch   uint32
@@ -180,8 +179,7 @@ func (d *memory) stepCouncil(e council.Event) {
 	}
 }
 
-// runParts passes events between the parts of the process until the queue is
-// empty.
+// runParts passes events between the parts of the process until the queue is empty.
 func (d *memory) runParts() {
 	m := d.host
 	now := m.now()

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A record is the state of a key at an owner, with the generation that
-// it was written under. Each write in the namespace has a higher version.
+// A record is the state of a key at an owner, with the generation that it was written under. Each write in
+// the namespace has a higher version.
 type record struct {
 	version    uint64
 	generation leasehold.Generation
@@ -41,8 +41,8 @@ type (
 	}
 )
 
-// A completion is the end of an asynchronous function of the application. It is dropped if the process
-// has ended.
+// A completion is the end of an asynchronous function of the application. It is dropped if the process has
+// ended.
 type completion struct {
 	epoch uint32
 	what  string // for the trace
@@ -53,15 +53,15 @@ func (o *ownerHost) complete(d time.Duration, what string, do func()) {
 	o.Later(d, o.endpoint, 0, completion{o.epoch, what, do})
 }
 
-// simStop is the time that a source waits for the target's reply, simInstall the
-// maximum time that the target's application needs to install state.
+// simStop is the time that a source waits for the target's reply, simInstall the maximum time that the
+// target's application needs to install state.
 const (
 	simStop    = 3 * time.Second
 	simInstall = 100 * time.Millisecond
 )
 
-// upcall draws the duration of a function of the application, and whether it fails or hangs until
-// its timeout: only while the nemesis injects that.
+// upcall draws the duration of a function of the application, and whether it fails or hangs until its
+// timeout: only while the nemesis injects that.
 func (o *ownerHost) upcall(most time.Duration) (time.Duration, bool) {
 	if o.nemesis.upcalls && o.Chance(2) {
 		return o.nemesis.span(0, simStop), true
@@ -172,8 +172,7 @@ func (o *ownerHost) receiveState(r finalState) {
 	o.complete(d, "imported", func() { o.imported(r.ticket, failed) })
 }
 
-// loaded adds measured loads to an owner's request, now and then. They
-// are drawn at random. After the faults
+// loaded adds measured loads to an owner's request, now and then. They are drawn at random. After the faults
 // stop there are no new loads, so that the plan becomes stable.
 func (o *ownerHost) loaded(r *protocol.LeaseRequest) *protocol.LeaseRequest {
 	if !o.space.balances || o.nemesis.healed || o.Chance(2) {

@@ -12,8 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// The slowest and the fastest clock, in millionths of true time: their ratio is the drift
-// bound of 1.20.
+// The slowest and the fastest clock, in millionths of true time: their ratio is the drift bound of 1.20.
 const (
 	slowest engine.Rate = 912_872
 	fastest engine.Rate = 1_095_445
@@ -37,8 +36,7 @@ type nemesis struct {
 	mean   time.Duration
 }
 
-// drawRate draws a clock rate within the bound: mostly one of the
-// two extremes.
+// drawRate draws a clock rate within the bound: mostly one of the two extremes.
 func (n *nemesis) drawRate() engine.Rate {
 	if n.cfg.EqualClocks {
 		return engine.TrueRate
@@ -86,9 +84,9 @@ func (n *nemesis) strike() {
 	n.After(n.pause(), n.strike)
 }
 
-// choose draws the kinds of faults of this world. With a long list, most worlds
-// use a subset, so that faults also occur without others that hide them, and rare
-// ones are sometimes frequent. A short list is used as it is: a user chose it.
+// choose draws the kinds of faults of this world. With a long list, most worlds use a subset, so that faults
+// also occur without others that hide them, and rare ones are sometimes frequent. A short list is used as it
+// is: a user chose it.
 func (n *nemesis) choose() {
 	swarm := n.Random.IntN(3) > 0 && len(n.cfg.Faults) > 8
 	n.kinds = faults.Pick(n.cfg.Faults, func() bool { return swarm && n.Chance(2) })
@@ -143,8 +141,7 @@ func (n *nemesis) span(least, most time.Duration) time.Duration {
 	return least + n.Below(d)
 }
 
-// ownerBack restarts an owner: at once or later, under its own name or
-// a new one.
+// ownerBack restarts an owner: at once or later, under its own name or a new one.
 func (n *nemesis) ownerBack(o *ownerHost) {
 	name := o.holder.Owner
 	if n.Chance(3) {
@@ -162,9 +159,8 @@ func (n *nemesis) hangUp(m *managerHost) {
 	}
 }
 
-// heal ends all faults: the network and the store work, stopped processes continue,
-// and at least one owner of each namespace runs. From here on the system must recover by
-// itself, within the bound.
+// heal ends all faults: the network and the store work, stopped processes continue, and at least one owner of
+// each namespace runs. From here on the system must recover by itself, within the bound.
 func (n *nemesis) heal() {
 	n.Printf("*** healed")
 	n.healed = true
@@ -172,7 +168,7 @@ func (n *nemesis) heal() {
 	n.misrouted = 0
 	n.Net.Heal()
 	n.store.slow, n.store.unknown, n.store.stale = 0, 0, false
-	n.settleTraffic()
+	n.dropSlowTraffic()
 	n.store.up()
 	for _, m := range n.managers { // before stopped managers continue, and write
 		m.storeCut, m.lag = false, lag{}
@@ -198,8 +194,7 @@ func (n *nemesis) heal() {
 	}
 }
 
-// healNamespace creates a namespace again if it was deleted, and sends the catalog to the
-// managers.
+// healNamespace creates a namespace again if it was deleted, and sends the catalog to the managers.
 func (n *nemesis) healNamespace(s *space) {
 	if n.cfg.Diskless {
 		return // see provide
@@ -214,9 +209,8 @@ func (n *nemesis) healNamespace(s *space) {
 	}
 }
 
-// provide acts as the operator of a group without a store: it creates a namespace
-// through the leader when the catalog has no entry of it. After the faults have stopped it
-// also creates it if it was deleted.
+// provide acts as the operator of a group without a store: it creates a namespace through the leader when the
+// catalog has no entry of it. After the faults have stopped it also creates it if it was deleted.
 func (n *nemesis) provide(s *space) {
 	for _, m := range n.managers {
 		c := m.node.Catalog()
@@ -233,8 +227,7 @@ func (n *nemesis) provide(s *space) {
 	n.After(500*time.Millisecond, func() { n.provide(s) })
 }
 
-// healOwners ensures that at least one owner of the namespace runs, and
-// that no clock is too slow.
+// healOwners ensures that at least one owner of the namespace runs, and that no clock is too slow.
 func (n *nemesis) healOwners(s *space) {
 	living := 0
 	var dead []*ownerHost
@@ -256,10 +249,9 @@ func (n *nemesis) healOwners(s *space) {
 	}
 }
 
-// settleTraffic drops slow messages that are still in flight. A broken connection
-// does not deliver old messages after it is restored, and a store
-// request has been executed or never will be.
-func (n *nemesis) settleTraffic() {
+// dropSlowTraffic drops slow messages that are still in flight. A broken connection does not deliver old
+// messages after it is restored, and a store request has been executed or never will be.
+func (n *nemesis) dropSlowTraffic() {
 	latest := n.Now + int64(calmDelay)
 	var dropped []*storeRequest
 	n.Queue.Revise(func(at int64, e *engine.Event) (int64, bool) {

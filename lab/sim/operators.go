@@ -10,8 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// reconfigure acts as an operator who changes the timing of a namespace, through a
-// manager that leads.
+// reconfigure acts as an operator who changes the timing of a namespace, through a manager that leads.
 func (n *nemesis) reconfigure(m *managerHost) bool { return n.configure(m, n.anySpace()) }
 
 func (n *nemesis) configure(m *managerHost, s *space) bool {
@@ -108,8 +107,7 @@ func (w *world) leader() *managerHost {
 	return nil
 }
 
-// crashMove kills a process that takes part in a move: the source, the target or
-// the leader.
+// crashMove kills a process that takes part in a move: the source, the target or the leader.
 func (n *nemesis) crashMove() bool {
 	var out []*ownerHost
 	for _, o := range n.owners {
@@ -129,8 +127,7 @@ func (n *nemesis) crashMove() bool {
 	return o.runs() && n.crashOwner(o)
 }
 
-// partGracefully lets an owner part, without a timeout, if enough other owners stay to take its
-// ranges.
+// partGracefully lets an owner part, without a timeout, if enough other owners stay to take its ranges.
 func (n *nemesis) partGracefully(o *ownerHost) bool {
 	staying := 0
 	for _, other := range o.space.owners {

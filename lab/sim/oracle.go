@@ -26,25 +26,24 @@ const (
 	Census        engine.Invariant = "census"            // a leader without a store loses nothing of an owner that it receives requests from
 )
 
-// An oracle has the state of the whole world and the true time. This file has
-// what its checks in check_*.go share.
+// An oracle has the state of the whole world and the true time. This file has what its checks in check_*.go
+// share.
 type oracle struct {
 	*world
 	truths []*truth
 
 	limping limping
-	// catalogs are, without a store, the last catalog that was acknowledged to an operator, and
-	// those proposed since.
+	// catalogs are, without a store, the last catalog that was acknowledged to an operator, and those
+	// proposed since.
 	catalogs []*storage.Catalog
 }
 
-// truth is the true state of one namespace: the history that the store has
-// linearized, and what the checks derive from it.
+// truth is the true state of one namespace: the history that the store has linearized, and what the checks
+// derive from it.
 type truth struct {
 	table   *table.Table
 	history []happened // all changes, in order
-	// at is the version of the table at each LSN. LSNs that were never assigned
-	// are not in it.
+	// at is the version of the table at each LSN. LSNs that were never assigned are not in it.
 	at map[leasehold.LSN]version
 	// losses[n] is the number of losses in the first n changes.
 	losses []int
@@ -57,8 +56,8 @@ type truth struct {
 	restores  []restored
 	deletedAt int64 // true time at which the namespace was last seen deleted
 
-	// ending are leases of living owners that have ended, and whose ranges have no next owner yet;
-	// servedAt is the true time at which a range of such an owner last went to another one.
+	// ending are leases of living owners that have ended, and whose ranges have no next owner yet; servedAt
+	// is the true time at which a range of such an owner last went to another one.
 	ending   []ended
 	servedAt map[leasehold.Session]int64
 
@@ -142,8 +141,8 @@ func (o *oracle) committed(b *storage.Batch, sent int64) {
 	}
 }
 
-// losesState reports whether a change loses state, and the owner was not the only one without contact to the managers for
-// longer than a lease. A grant that never reached its owner has no state.
+// losesState reports whether a change loses state, and the owner was not the only one without contact to the
+// managers for longer than a lease. A grant that never reached its owner has no state.
 func (o *oracle) losesState(s *space, t *truth, c *table.Change) bool {
 	if g := t.grants[c.Generation]; g != nil && !g.installed {
 		return false

@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// outage stops the managers or the store, or cuts all connections to the managers: mostly for
-// seconds, rarely for a day. It prolongs the world. Usually there are no other faults
-// until owners have had the time to return.
+// outage stops the managers or the store, or cuts all connections to the managers: mostly for seconds, rarely
+// for a day. It prolongs the world. Usually there are no other faults until owners have had the time to
+// return.
 func (n *nemesis) outage() bool {
 	d := time.Second + n.Below(4*time.Second)
 	for d < 8*time.Hour && n.Chance(2) {
@@ -60,11 +60,10 @@ func (n *nemesis) cutOff(m *managerHost, d time.Duration) {
 	}
 }
 
-// relapse is a scenario that random faults produce once in many thousand
-// worlds. A leader without a store is stopped for longer than its
-// lease. The others change the catalog and then crash. One of them has restarted with
-// empty memory when the old leader continues, before that detects that its lease has
-// expired. The catalog change must survive as long as the third manager may have it.
+// relapse is a scenario that random faults produce once in many thousand worlds. A leader without a store is
+// stopped for longer than its lease. The others change the catalog and then crash. One of them has restarted
+// with empty memory when the old leader continues, before that detects that its lease has expired. The
+// catalog change must survive as long as the third manager may have it.
 func (n *nemesis) relapse() bool {
 	var leader *managerHost
 	var others []*managerHost

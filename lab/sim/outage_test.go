@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Managers, the store and the network fail for seconds to hours, and managers crash in between.
-// No owner fails: each lease that ends is granted to another owner, and no state is lost. I11 checks each end.
+// Managers, the store and the network fail for seconds to hours, and managers crash in between. No owner
+// fails: each lease that ends is granted to another owner, and no state is lost. I11 checks each end.
 func TestOutagesLoseNothing(t *testing.T) {
 	for _, faults := range []string{"outage=10", "outage=10,manager-crash=3"} {
 		t.Run(faults, func(t *testing.T) {

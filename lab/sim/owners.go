@@ -31,8 +31,8 @@ type ownerHost struct {
 	leaving    bool // leaves, and its process ends
 	parting    bool // parts: it leaves when its ranges have moved
 	ops        []*operation
-	// forgone are the generations of leases that it dropped for a reason of its own, or that
-	// a leader recalled while they were valid.
+	// forgone are the generations of leases that it dropped for a reason of its own, or that a leader
+	// recalled while they were valid.
 	forgone map[leasehold.Generation]bool
 	// granted are leases that it has been granted and has not served yet.
 	granted []leasehold.Lease
@@ -84,8 +84,7 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	o.do(o.machine.Advance(now))
 }
 
-// keepSuspended returns the time for which the application keeps suspended state: mostly
-// without limit.
+// keepSuspended returns the time for which the application keeps suspended state: mostly without limit.
 func (o *ownerHost) keepSuspended() time.Duration {
 	if o.cfg.Graceful || !o.Chance(8) {
 		return 0
@@ -176,7 +175,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			o.findPredecessor(a.Incumbent)
 		case owner.Settle:
 			until := o.promises.until
-			o.complete(0, "settling", func() { o.settle(a.Number, until) })
+			o.complete(0, "settling", func() { o.settlePromise(a.Number, until) })
 		case owner.Left:
 			o.kill()
 			o.nemesis.ownerBack(o)
@@ -207,8 +206,8 @@ func (o *ownerHost) traceView() {
 	}
 }
 
-// findPredecessor is the shell's search in the process table of its host: it finds only
-// processes of the same host.
+// findPredecessor is the shell's search in the process table of its host: it finds only processes of the same
+// host.
 func (o *ownerHost) findPredecessor(h *table.Holder) {
 	if h.Process == o.holder.Process || h.Addr != o.label || o.cfg.Agents {
 		return

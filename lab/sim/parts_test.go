@@ -25,7 +25,7 @@ func TestDefaultMixHasAllButTwo(t *testing.T) {
 	}
 }
 
-func TestConfigRefusesNonsense(t *testing.T) {
+func TestInvalidConfigIsRejected(t *testing.T) {
 	for _, cfg := range []Config{
 		{Managers: -1},
 		{Owners: -2},
@@ -53,7 +53,7 @@ func TestConfigRefusesNonsense(t *testing.T) {
 	}
 }
 
-func TestEveryNameIsThere(t *testing.T) {
+func TestFaultNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{"": true}
 	for _, name := range Kinds().Names() {
 		if seen[name] {

@@ -24,8 +24,7 @@ func (s *store) backUp() *backup {
 	return &backup{record: s.record, catalog: s.readCatalog(), logs: cloneLogs(s.logs)}
 }
 
-// restore replaces the store's content by a backup. Requests in flight are of the
-// previous era.
+// restore replaces the store's content by a backup. Requests in flight are of the previous era.
 func (s *store) restore(b *backup) {
 	s.era++
 	s.record, s.history, s.waiting = b.record, nil, nil
@@ -46,11 +45,11 @@ func (s *store) identity() storage.Identity {
 	return storage.Identity{Cluster: strconv.Itoa(1 + s.moves), Directory: strconv.Itoa(1 + s.copies)}
 }
 
-// restoreStore makes a backup of the store, or restores the last one. Usually the managers are
-// restarted too. If they continue to run, the versions of the store continue too, so that no
-// version has two contents. A backup is older than the difference between wall clocks, because
-// they determine the numbers that follow. It can be seconds old if the identity of the store
-// changes with the restore: with a new cluster, or with copied data directories.
+// restoreStore makes a backup of the store, or restores the last one. Usually the managers are restarted too.
+// If they continue to run, the versions of the store continue too, so that no version has two contents. A
+// backup is older than the difference between wall clocks, because they determine the numbers that follow. It
+// can be seconds old if the identity of the store changes with the restore: with a new cluster, or with
+// copied data directories.
 func (n *nemesis) restoreStore() bool {
 	s := n.store
 	if s.record.Version == 0 {
@@ -92,8 +91,8 @@ func (n *nemesis) restoreStore() bool {
 	return true
 }
 
-// bootName returns the boot ID of a manager's computer, which every second one has. No computer
-// reboots in a world; only processes restart.
+// bootName returns the boot ID of a manager's computer, which every second one has. No computer reboots in a
+// world; only processes restart.
 func (m *managerHost) bootName() string {
 	if m.index%2 == 1 {
 		return ""
@@ -105,8 +104,8 @@ func (m *managerHost) uptime() time.Duration {
 	return time.Hour + time.Duration(m.Now-worldStart) + m.aged
 }
 
-// clocksApart is the difference between the wall clocks of consecutive managers: seconds, or
-// minutes in some worlds.
+// clocksApart is the difference between the wall clocks of consecutive managers: seconds, or minutes in some
+// worlds.
 func (w *world) clocksApart() time.Duration {
 	if w.Seed%8 == 3 && !w.cfg.Graceful { // a failover then looks like a restore, which aborts moves
 		return 3 * time.Minute
@@ -120,8 +119,8 @@ func (m *managerHost) wall() int64 {
 	return start + int64(since/time.Second)
 }
 
-// A lag is additional latency of one manager's store requests: its disk or its connection
-// is slow. The other managers are not affected.
+// A lag is additional latency of one manager's store requests: its disk or its connection is slow. The other
+// managers are not affected.
 type lag struct {
 	shape lagShape
 	most  time.Duration
@@ -151,8 +150,8 @@ func (n *nemesis) drawLag() lag {
 	return lag{shape: constantLag + lagShape(n.Random.IntN(int(lagShapes-constantLag))), most: most, reads: n.Chance(4), since: n.Now}
 }
 
-// storeLag slows down a manager's store requests for a while, often so long that another one must take over. Usually
-// only one manager is slow at a time.
+// storeLag slows down a manager's store requests for a while, often so long that another one must take over.
+// Usually only one manager is slow at a time.
 func (n *nemesis) storeLag() bool {
 	for _, m := range n.managers {
 		if m.lag.shape != noLag && !n.Chance(4) {

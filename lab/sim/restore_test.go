@@ -6,9 +6,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A store is restored from an old backup, while managers run or are restarted, and sometimes
-// a second time from the same backup. No LSN or generation is used twice, and no process uses a lease or table that
-// was lost.
+// A store is restored from an old backup, while managers run or are restarted, and sometimes a second time
+// from the same backup. No LSN or generation is used twice, and no process uses a lease or table that was
+// lost.
 func TestRestores(t *testing.T) {
 	mix := Kinds().Default()
 	mix[storeRestore] = 8

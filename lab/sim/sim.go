@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// countFromZero adds the checks and branches of the world with count 0, so that a report includes those that are
-// never reached.
+// countFromZero adds the checks and branches of the world with count 0, so that a report includes those that
+// are never reached.
 func (w *world) countFromZero() {
 	engine.Zero(w.Checks, I1Exclusive, I2Generations, I3Held, I4Losses, I5Tables, I6Progress, I7Moved, I8Bounds, I9Fencing, I10Isolation, I11Needless, OneLeader)
 	engine.Zero(w.Branches,

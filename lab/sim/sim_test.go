@@ -28,7 +28,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	quick.Without("^(TestRestores|TestDisklessSeeds|TestRelapses|TestOtherSizes|TestAgents|TestEqualClocksAreNoticed|TestOutagesLoseNothing|TestRareWorlds)$")
+	quick.Without("^(TestRestores|TestDisklessSeeds|TestRelapses|TestOtherSizes|TestAgents|TestEqualClocksAreDetected|TestOutagesLoseNothing|TestRareWorlds)$")
 	os.Exit(m.Run())
 }
 
@@ -73,9 +73,8 @@ func TestOtherSizes(t *testing.T) {
 	}
 }
 
-// If all applications move their state and only managers crash,
-// no state is lost, however often owners are restarted, drained and
-// rebalanced.
+// If all applications move their state and only managers crash, no state is lost, however often owners are
+// restarted, drained and rebalanced.
 func TestRollingRestartsLoseNothing(t *testing.T) {
 	mix, err := Kinds().Parse("owner-leave=20,drain=5,move-range=5,manager-crash=3,manager-resign=3")
 	if err != nil {
@@ -159,7 +158,7 @@ func TestCampaignDoesNotDependOnParallelism(t *testing.T) {
 
 // The two tests below break the world on purpose: the checks must fail.
 
-func TestLeasesOffIsNoticed(t *testing.T) {
+func TestLeasesOffIsDetected(t *testing.T) {
 	s, err := engine.Campaign{Simulation: &Config{LeasesOff: true}, First: firstSeed, Seeds: 50, StopAfter: 1}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +168,7 @@ func TestLeasesOffIsNoticed(t *testing.T) {
 	}
 }
 
-func TestEqualClocksAreNoticed(t *testing.T) {
+func TestEqualClocksAreDetected(t *testing.T) {
 	s, err := engine.Campaign{Simulation: &Config{EqualClocks: true}, First: firstSeed, Seeds: 500, Parallel: 2}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

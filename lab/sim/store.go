@@ -14,9 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// A store is the linearizable store of a manager group. It executes a
-// request at one instant. The nemesis determines the latency of the request and of the reply,
-// and whether they are lost.
+// A store is the linearizable store of a manager group. It executes a request at one instant. The nemesis
+// determines the latency of the request and of the reply, and whether they are lost.
 type store struct {
 	*world
 	record  storage.Record
@@ -25,8 +24,7 @@ type store struct {
 	logs    map[leasehold.Namespace]*stored
 
 	era int // number of restores
-	// moves counts the restores into a new cluster, and copies those into data
-	// directories that are copies.
+	// moves counts the restores into a new cluster, and copies those into data directories that are copies.
 	moves, copies int
 	saved         *backup // nil if there is none
 
@@ -143,8 +141,8 @@ func (s *store) answer(r *storeRequest, e managerproc.Event, d time.Duration) {
 	s.Later(d, r.host.endpoint, r.epoch, &storeAnswer{r, e})
 }
 
-// Unanswered returns the event of a manager whose request has timed out; nil
-// if it does not wait for the reply.
+// Unanswered returns the event of a manager whose request has timed out; nil if it does not wait for the
+// reply.
 func Unanswered(ns leasehold.Namespace, term leasehold.Term, request any) managerproc.Event {
 	switch what := request.(type) {
 	case byrecord.Read:
@@ -201,8 +199,8 @@ func (s *store) apply(r *storeRequest) managerproc.Event {
 	panic(fmt.Sprintf("invalid store request %T", r.what))
 }
 
-// configure is an operator's request to a leader: change the timing of a namespace,
-// which creates it if it was deleted, or delete it.
+// configure is an operator's request to a leader: change the timing of a namespace, which creates it if it
+// was deleted, or delete it.
 type configure struct {
 	timing protocol.Timing
 	remove bool

@@ -12,8 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// A world is one run of the simulator: processes, a network, a store, a
-// nemesis, and an oracle.
+// A world is one run of the simulator: processes, a network, a store, a nemesis, and an oracle.
 type world struct {
 	engine.World
 	cfg      Config
@@ -59,8 +58,8 @@ func (s *space) configured(t protocol.Timing) storage.Namespace {
 	}
 }
 
-// worldStart is the true time at which every world begins. It is not 0, because 0
-// means that an event has not happened.
+// worldStart is the true time at which every world begins. It is not 0, because 0 means that an event has not
+// happened.
 const worldStart = int64(time.Second)
 
 // Durations without faults.
@@ -187,8 +186,8 @@ func (w *world) run() {
 	w.oracle.finish()
 }
 
-// extend prolongs the world while a leader still moves ranges, by at most a minute: the checks at
-// the end hold only when all moves are complete.
+// extend prolongs the world while a leader still moves ranges, by at most a minute: the checks at the end
+// hold only when all moves are complete.
 func (w *world) extend() bool {
 	if w.extended == 30 || !w.oracle.moving() {
 		return false
@@ -237,8 +236,8 @@ func (w *world) happenNowhere(what any) {
 	}
 }
 
-// stopFaults ends the faults, unless an outage has prolonged the world. I6 is checked after
-// the recovery bound.
+// stopFaults ends the faults, unless an outage has prolonged the world. I6 is checked after the recovery
+// bound.
 func (w *world) stopFaults() {
 	if w.Now < w.heal {
 		w.After(time.Duration(w.heal-w.Now), w.stopFaults)

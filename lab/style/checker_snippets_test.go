@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestCheckerCatches: each snippet violates a rule, and the checker
-// reports it.
+// TestCheckerCatches: each snippet violates a rule, and the checker reports it.
 func TestCheckerCatches(t *testing.T) {
 	for name, test := range map[string]struct{ source, want string }{
 		"net":           {`import "net"; var _ net.IP`, `import "net"`},
@@ -98,9 +97,9 @@ func TestCheckerCatches(t *testing.T) {
 	}
 }
 
-// TestCheckerSeesTheWholePackage: a variable declared in one file is changed
+// TestCheckerChecksAllFilesOfAPackage: a variable declared in one file is changed
 // in another.
-func TestCheckerSeesTheWholePackage(t *testing.T) {
+func TestCheckerChecksAllFilesOfAPackage(t *testing.T) {
 	got := impurities(map[string]string{
 		"a.go": "package machine\n\nvar names = []string{\"a\"}\n",
 		"b.go": "package machine\n\nfunc f() {\n\tnames[0] = \"b\"\n}\n",
@@ -126,7 +125,7 @@ func TestCheckerReportsInOrder(t *testing.T) {
 	}
 }
 
-func TestCheckerRefusesWhatDoesNotParse(t *testing.T) {
+func TestCheckerReportsParseErrors(t *testing.T) {
 	if got := impurities(map[string]string{"a.go": "package machine; func {"}); len(got) != 1 {
 		t.Errorf("got %q", got)
 	}

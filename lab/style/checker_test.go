@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// forbiddenImports are packages that a pure package must not import, with the reason.
-// An entry that ends in "/..." includes all packages below it.
+// forbiddenImports are packages that a pure package must not import, with the reason. An entry that ends in
+// "/..." includes all packages below it.
 var forbiddenImports = map[string]string{
 	"C":                "a machine is only Go",
 	"context":          "cancellation is the responsibility of the shell",
@@ -36,8 +36,7 @@ var forbiddenImports = map[string]string{
 	"golang.org/x/...": "a machine is built on the standard library",
 }
 
-// forbiddenNames are identifiers of allowed packages that a pure package must not use,
-// with the reason.
+// forbiddenNames are identifiers of allowed packages that a pure package must not use, with the reason.
 var forbiddenNames = map[string]map[string]string{
 	"time": {
 		"Now": readsClock, "Since": readsClock, "Until": readsClock,
@@ -57,9 +56,8 @@ const (
 	printing   = "a machine has no terminal"
 )
 
-// seededRandom are the identifiers of math/rand/v2 that a pure package may use: types and
-// constructors of seeded sources. All others
-// use a source that the whole process shares.
+// seededRandom are the identifiers of math/rand/v2 that a pure package may use: types and constructors of
+// seeded sources. All others use a source that the whole process shares.
 var seededRandom = []string{"ChaCha8", "New", "NewChaCha8", "NewPCG", "PCG", "Rand", "Source"}
 
 // readers are functions that may receive a table, because they only read.
@@ -72,12 +70,11 @@ var readers = map[string][]string{
 	"maps": {"All", "Clone", "Keys", "Values"},
 }
 
-// impurities returns the violations of a package, as lines of
-// "file:line: violation", in order. Its input is source text, file name to content:
-// it also works for a package that does not compile.
+// impurities returns the violations of a package, as lines of "file:line: violation", in order. Its input is
+// source text, file name to content: it also works for a package that does not compile.
 //
-// A package-level variable is allowed if it is one of these, and nothing in
-// the package changes it or takes its address:
+// A package-level variable is allowed if it is one of these, and nothing in the package changes it or takes
+// its address:
 //
 //   - an error made by errors.New or an Errorf;
 //   - a table: not exported, a composite literal without pointers;
@@ -101,9 +98,8 @@ func impurities(files map[string]string, exceptions ...string) []string {
 		}
 		parsed = append(parsed, file)
 	}
-	// The types resolve names: which "time" is the package and which a local
-	// variable. Imports are empty stand-ins, so type checking has errors,
-	// which are ignored.
+	// The types resolve names: which "time" is the package and which a local variable. Imports are empty
+	// stand-ins, so type checking has errors, which are ignored.
 	config := types.Config{Importer: standIns{}, Error: func(error) {}}
 	c.pkg, _ = config.Check("judged", c.fset, parsed, &c.info)
 	for _, file := range parsed {
@@ -178,7 +174,7 @@ func (c *checker) importSpec(spec *ast.ImportSpec) {
 		return
 	}
 	if spec.Name != nil && (spec.Name.Name == "." || spec.Name.Name == "_") {
-		c.report(spec, "import %s %q: it hides what is used", spec.Name.Name, imported)
+		c.report(spec, "import %s %q: it hides the use of the package", spec.Name.Name, imported)
 	}
 	for forbidden, why := range forbiddenImports {
 		tree, isTree := strings.CutSuffix(forbidden, "/...")
@@ -305,8 +301,7 @@ func (c *checker) packageVar(x ast.Expr) *types.Var {
 	return nil
 }
 
-// changes reports x if it is a package-level variable, or a part of one, of
-// this package or another.
+// changes reports x if it is a package-level variable, or a part of one, of this package or another.
 func (c *checker) changes(x ast.Expr, how string) {
 	for x != nil {
 		if v := c.packageVar(x); v != nil {

@@ -13,8 +13,8 @@ import (
 
 const module = "github.com/leasehold-dev/leasehold"
 
-// A diet is the set of packages that some packages may link, directly or indirectly. It
-// lists what is allowed, so that an unexpected dependency fails the test.
+// A diet is the set of packages that some packages may link, directly or indirectly. It lists what is
+// allowed, so that an unexpected dependency fails the test.
 type diet struct {
 	packages []string // patterns of go list, relative to the root of the module
 	modules  []string // import path prefixes from outside of the module
@@ -22,8 +22,8 @@ type diet struct {
 	never    []string // import path prefixes, with precedence over the others
 }
 
-// pureDiet: the vocabulary, a machine or a policy links only the vocabulary,
-// the standard library without its network, and the hash of keys.
+// pureDiet: the vocabulary, a machine or a policy links only the vocabulary, the standard library without its
+// network, and the hash of keys.
 var pureDiet = diet{
 	packages: append([]string{"./" + machines + "/..."}, relative(purePackages)...),
 	modules:  []string{"github.com/cespare/xxhash"},
@@ -31,13 +31,11 @@ var pureDiet = diet{
 	never:    []string{"net", "os/exec", "plugin", "log"},
 }
 
-// libraryDiet: a service links the owner and the lookup library, and the libraries that route
-// its calls. Their dependencies affect the size of its binary, its
-// build time, its version conflicts and its security advisories. The libraries use gRPC
-// to the manager, a Prometheus Registerer and OpenTelemetry's API for spans,
-// and nothing else: no store, no command line, no terminal, no metrics server
-// and no exporter of spans, which are the choice of the application.
-// (net/http is allowed because grpc imports it.)
+// libraryDiet: a service links the owner and the lookup library, and the libraries that route its calls.
+// Their dependencies affect the size of its binary, its build time, its version conflicts and its security
+// advisories. The libraries use gRPC to the manager, a Prometheus Registerer and OpenTelemetry's API for
+// spans, and nothing else: no store, no command line, no terminal, no metrics server and no exporter of
+// spans, which are the choice of the application. (net/http is allowed because grpc imports it.)
 var libraryDiet = diet{
 	packages: []string{"./owner/...", "./lookup/...", "./leasegrpc/...", "./secure/..."},
 	modules: []string{
@@ -62,8 +60,8 @@ var libraryDiet = diet{
 	},
 }
 
-// fenceDiets: the fence of one database links its client and no other. With
-// database/sql, the application chooses the driver.
+// fenceDiets: the fence of one database links its client and no other. With database/sql, the application
+// chooses the driver.
 var fenceDiets = []diet{
 	{
 		packages: []string{"./fence"},
@@ -102,7 +100,7 @@ func TestFencesLinkOneClient(t *testing.T) {
 	}
 }
 
-func TestDietAllows(t *testing.T) {
+func TestAllowedDependencies(t *testing.T) {
 	for _, test := range []struct {
 		diet    diet
 		pkg     listedPackage
@@ -153,8 +151,7 @@ func (d diet) allows(p listedPackage) bool {
 	return p.Standard || slices.ContainsFunc(d.modules, within)
 }
 
-// check lists the linked packages and reports each that is not allowed,
-// with its importers.
+// check lists the linked packages and reports each that is not allowed, with its importers.
 func (d diet) check(t *testing.T) {
 	t.Helper()
 	linked := list(t, d.packages...)

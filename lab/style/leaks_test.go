@@ -11,17 +11,16 @@ import (
 	"testing"
 )
 
-// starters are functions that start something which a test can leak, by
-// package.
+// starters are functions that start something which a test can leak, by package.
 var starters = map[string][]string{
 	"net": {"Listen"}, "httptest": {"NewServer", "NewTLSServer", "NewUnstartedServer"}, "grpc": {"NewServer"}, "exec": {"Command", "CommandContext"},
 	"manager": {"Start"}, "owner": {"Join"}, "lookup": {"Open"}, "flease": {"Start"}, "etcd": {"Embed", "Open"},
 	"leaseholdtest": {"Run"}, "synctest": {"Test"},
 }
 
-// TestEveryTestLooksForLeaks: if the tests of a package start servers, processes or goroutines, they
-// check for leaks of these, and of descriptors, at the end.
-func TestEveryTestLooksForLeaks(t *testing.T) {
+// TestPackagesCheckForLeaks: if the tests of a package start servers, processes or goroutines, they check
+// for leaks of these, and of descriptors, at the end.
+func TestPackagesCheckForLeaks(t *testing.T) {
 	starts, looks := make(map[string]string), make(map[string]bool)
 	files := token.NewFileSet()
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {

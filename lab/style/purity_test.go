@@ -13,12 +13,11 @@ import (
 // go test runs its tests.
 const root = "../.."
 
-// machines is the directory of the machines. Its packages are found by walking:
-// a new machine is checked without a change here.
+// machines is the directory of the machines. Its packages are found by walking: a new machine is checked
+// without a change here.
 const machines = "internal/core/machine"
 
-// requiredMachines must be found by the walk, so that this test fails after a renaming of the
-// directory.
+// requiredMachines must be found by the walk, so that this test fails after a renaming of the directory.
 var requiredMachines = []string{"owner", "manager", "lookup", "relay", "leadership/byrecord", "leadership/bylease", "managerproc"}
 
 // purePackages are the packages that the machines import, and the vocabulary.
@@ -35,15 +34,12 @@ var purePackages = []string{
 	"partition",
 }
 
-// exceptions are allowed package-level variables, by directory, with a
-// reason. Assignments to them are still forbidden, here and in
-// every package that could.
+// exceptions are allowed package-level variables, by directory, with a reason. Assignments to them are still
+// forbidden, here and in every package that could.
 var exceptions = map[string][]string{
-	// All is the whole key space: a constant, but Go has
-	// no constant structs.
+	// All is the whole key space: a constant, but Go has no constant structs.
 	".": {"All"},
-	// DefaultLimits is a preset of numbers, which roles copy to their
-	// configuration.
+	// DefaultLimits is a preset of numbers, which roles copy to their configuration.
 	"internal/core/protocol": {"DefaultLimits"},
 }
 
@@ -57,8 +53,8 @@ func TestMachinesArePure(t *testing.T) {
 	}
 }
 
-// TestExceptionsAreStillThere: each exception is needed.
-func TestExceptionsAreStillThere(t *testing.T) {
+// TestExceptionsAreNeeded: each exception is needed.
+func TestExceptionsAreNeeded(t *testing.T) {
 	for dir, names := range exceptions {
 		without := strings.Join(impurities(sources(t, dir)), "\n")
 		for _, name := range names {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAutomationRunsMakeTest: the automation runs the same commands as a
-// developer. Further steps belong into the Makefile.
+// TestAutomationRunsMakeTest: the automation runs the same commands as a developer. Further steps belong into
+// the Makefile.
 func TestAutomationRunsMakeTest(t *testing.T) {
 	const script = ".ci/run"
 	info, err := os.Stat(filepath.Join(root, script))
@@ -28,8 +28,8 @@ func TestAutomationRunsMakeTest(t *testing.T) {
 	}
 }
 
-// commands returns the commands of a script: no blank lines, no
-// comments, and not the change to the repository's root.
+// commands returns the commands of a script: no blank lines, no comments, and not the change to the
+// repository's root.
 func commands(script string) []string {
 	var lines []string
 	for line := range strings.Lines(script) {
@@ -50,9 +50,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// targets returns the targets of a Makefile with their help, the text after
-// "##", which may be empty. Special targets such as .PHONY
-// are omitted.
+// targets returns the targets of a Makefile with their help, the text after "##", which may be empty. Special
+// targets such as .PHONY are omitted.
 func targets(makefile string) map[string]string {
 	found := make(map[string]string)
 	for line := range strings.Lines(makefile) {

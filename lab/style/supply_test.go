@@ -16,8 +16,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// TestBuildIsReproducible: a second build of a release is identical, so that
-// modifications can be detected. make reproducible is more thorough.
+// TestBuildIsReproducible: a second build of a release is identical, so that modifications can be detected.
+// make reproducible is more thorough.
 func TestBuildIsReproducible(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
 		t.Skipf("NOT TESTED: reproducible builds, because this is not a repository: %v", err)
@@ -81,8 +81,8 @@ func (m goMod) direct() (paths []string) {
 	return paths
 }
 
-// TestEveryDependencyHasAReason compares the document with all go.mod files: the numbers of dependencies of each module, and a
-// reason for each direct dependency.
+// TestEveryDependencyHasAReason compares the document with all go.mod files: the numbers of dependencies of
+// each module, and a reason for each direct dependency.
 func TestEveryDependencyHasAReason(t *testing.T) {
 	text := readFile(t, dependencies)
 	var direct, listed []string
@@ -116,8 +116,8 @@ func (m goMod) others() (n int) {
 	return n
 }
 
-// TestModulesArePinned: every module has a version and a checksum. The modules for users
-// have no replacements.
+// TestModulesArePinned: every module has a version and a checksum. The modules for users have no
+// replacements.
 func TestModulesArePinned(t *testing.T) {
 	for _, dir := range modules() {
 		mod, sums := readMod(t, dir), readFile(t, filepath.Join(dir, "go.sum"))

@@ -174,8 +174,8 @@ func (m *manager) managerCommand(verb string) error {
 	return nil
 }
 
-// configure changes the timing in the store, if the manager leads, and then
-// sends the manager the new catalog.
+// configure changes the timing in the store, if the manager leads, and then sends the manager the new
+// catalog.
 func (m *manager) configure(args []string) error {
 	term := m.node.Term()
 	if err := m.setTiming(args); err != nil || term == 0 {
@@ -206,13 +206,13 @@ func (o *owner) ownerCommand(verb string) error {
 	return nil
 }
 
-// sleep stops a process's clock while true time passes. Events of other processes
-// in between, on a perfect network, are not printed.
+// sleep stops a process's clock while true time passes. Events of other processes in between, on a perfect
+// network, are not printed.
 func (w *world) sleep(p process, d time.Duration) error {
 	h := p.self()
 	h.asleep = true
 	shown := h.local()
-	if err := w.advance(d, w.settle); err != nil {
+	if err := w.advance(d, w.deliverAll); err != nil {
 		return err
 	}
 	w.out.Reset()
@@ -226,7 +226,7 @@ func (w *world) sleep(p process, d time.Duration) error {
 
 func (w *world) timeCommand(verb string, args []string) error {
 	if verb == "settle" {
-		return w.settle()
+		return w.deliverAll()
 	}
 	if len(args) != 1 {
 		return errUsage
@@ -238,10 +238,10 @@ func (w *world) timeCommand(verb string, args []string) error {
 	if verb == "advance" {
 		return w.advance(d, func() error { return nil })
 	}
-	if err := w.settle(); err != nil {
+	if err := w.deliverAll(); err != nil {
 		return err
 	}
-	return w.advance(d, w.settle)
+	return w.advance(d, w.deliverAll)
 }
 
 // messageCommand executes the commands for messages.

@@ -1,39 +1,32 @@
-// Package transcript has scripts of the protocol that are meant to be
-// read: the figures of the Centrifuge and PRS papers, and cases that
-// this implementation handles differently or in addition. The package has no code of its
-// own; the scripts are in testdata, and its tests run them.
+// Package transcript has scripts of the protocol that are meant to be read: the figures of the Centrifuge and
+// PRS papers, and cases that this implementation handles differently or in addition. The package has no code
+// of its own; the scripts are in testdata, and its tests run them.
 //
-// A script connects real machines. It decides when time passes, which
-// messages are delivered, lost or delayed, and how the store replies. The machines
-// do the rest, and the transcript records every message and every decision. To
-// rewrite the expected output after an intended change, and to review
-// the difference:
+// A script connects real machines. It decides when time passes, which messages are delivered, lost or
+// delayed, and how the store replies. The machines do the rest, and the transcript records every message and
+// every decision. To rewrite the expected output after an intended change, and to review the difference:
 //
 //	go test ./lab/transcript -rewrite
 //	git diff lab/transcript/testdata
 //
 // # Reading a transcript
 //
-// A line without indentation is an event; the lines
-// indented below it are its consequences. Lease messages carry the pair of the
-// papers, <owner's sequence number, manager's sequence number>: the sequence number of the
-// message, and the highest one that the sender has received
-// from the other side. With more than one manager the term, which
-// scopes the manager's numbers, precedes the pair.
+// A line without indentation is an event; the lines indented below it are its consequences. Lease messages
+// carry the pair of the papers, <owner's sequence number, manager's sequence number>: the sequence number of
+// the message, and the highest one that the sender has received from the other side. With more than one
+// manager the term, which scopes the manager's numbers, precedes the pair.
 //
-// The script divides the key space into units. [1-3] is the range of units 1
-// and 2. A lease is a range and its
-// generation, [1-3]@7. A row of the lease table is written as in Centrifuge's
-// figure 4: [1-3: Owner=B, LGN=7].
+// The script divides the key space into units. [1-3] is the range of units 1 and 2. A lease is a range and
+// its generation, [1-3]@7. A row of the lease table is written as in Centrifuge's figure 4: [1-3: Owner=B,
+// LGN=7].
 //
-// "for 7s" after a set of leases is the time for which the owner may still use them, on
-// its own clock. "at 2.5s" is true time, which no process can read: every clock
-// has its own origin and may have its own rate.
+// "for 7s" after a set of leases is the time for which the owner may still use them, on its own clock. "at
+// 2.5s" is true time, which no process can read: every clock has its own origin and may have its own rate.
 //
 // # Writing a script
 //
-// Several commands may stand above one ----; their outputs follow each other.
-// A block that starts with "quietly" prints only ok.
+// Several commands may stand above one ----; their outputs follow each other. A block that starts with
+// "quietly" prints only ok.
 //
 // Settings:
 //
@@ -63,9 +56,8 @@
 //	commit M                  the store executes M's oldest request, and replies
 //	timeout M                 M's request times out; it may still be executed
 //
-// Store requests are messages too, from M to store and back; after a loss
-// on either way the outcome is unknown to M. A manager's election
-// and its loading of tables and of the catalog take no time, unless
+// Store requests are messages too, from M to store and back; after a loss on either way the outcome is
+// unknown to M. A manager's election and its loading of tables and of the catalog take no time, unless
 // M->store is cut.
 //
 // Processes:
@@ -92,9 +84,8 @@
 //	fails A t1                the application fails to do so
 //	gives up A t1             A times out waiting for its target
 //
-// A call of an application is a message from A to app: settle and run
-// complete it at once, unless A->app is held. Messages between owners
-// are the final part of the state, and its confirmation.
+// A call of an application is a message from A to app: settle and run complete it at once, unless A->app is
+// held. Messages between owners are the final part of the state, and its confirmation.
 //
 // Queries:
 //
@@ -104,7 +95,6 @@
 //	write 3 blue, read 3      a caller's request to the owner of the key
 //	show table                the leader's; also: show M2, L, A, store, messages
 //
-// After every step the test checks that no key has two holders, and
-// fails if one has; only a script with "without filter" may
-// show it.
+// After every step the test checks that no key has two holders, and fails if one has; only a script with
+// "without filter" may show it.
 package transcript

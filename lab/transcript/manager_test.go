@@ -86,9 +86,9 @@ func (m *manager) receive(_ string, what any) {
 
 func (m *manager) step(e managerproc.Event) { m.do(m.node.Step(m.local(), e)) }
 
-// do executes the actions of the machine. Requests of the election and the loading
-// of a table are answered at once, within the same instant. The
-// answers are queued, because the next step overwrites the buffer of actions.
+// do executes the actions of the machine. Requests of the election and the loading of a table are answered at
+// once, within the same instant. The answers are queued, because the next step overwrites the buffer of
+// actions.
 func (m *manager) do(actions []managerproc.Action, wake mono.Instant) {
 	m.alarm = wake
 	var answers []managerproc.Event
@@ -117,8 +117,7 @@ func (m *manager) do(actions []managerproc.Action, wake mono.Instant) {
 	}
 }
 
-// relay executes the actions of a standby for its lookups. To the leader it is a
-// lookup like any other.
+// relay executes the actions of a standby for its lookups. To the leader it is a lookup like any other.
 func (m *manager) relay(a managerproc.Action) {
 	switch a := a.(type) {
 	case managerproc.Follow:
@@ -204,8 +203,7 @@ func (m *manager) manage(a managerproc.Manage) {
 // extra is an owner that joins and leaves, without output.
 var extra = &table.Holder{Owner: "extra", Session: leasehold.Session{0xff}, Addr: "nowhere", Weight: 1}
 
-// rethink makes the leader request a new plan from its policy, as it does when an owner
-// joins or leaves.
+// rethink makes the leader request a new plan from its policy, as it does when an owner joins or leaves.
 func (m *manager) rethink() {
 	m.say("%s requests a new plan", m.name)
 	machine := m.node.Manager(namespace)
@@ -219,8 +217,7 @@ func (m *manager) rethink() {
 	}
 }
 
-// lookupName returns the name of a lookup. Its ID is its index in
-// processes.
+// lookupName returns the name of a lookup. Its ID is its index in processes.
 func (w *world) lookupName(id uint64) string { return w.processes[id].self().name }
 
 func (m *manager) show() {

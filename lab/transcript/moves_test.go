@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// appName is the receiver of an owner's calls of its application. A call is in flight
-// until the application has completed it.
+// appName is the receiver of an owner's calls of its application. A call is in flight until the application
+// has completed it.
 const appName = "app"
 
 // A value is the state of one key, with the generation that it was written under.
@@ -29,8 +29,7 @@ type incoming struct {
 }
 
 type (
-	// finalState is the last part of a range's state; here it has
-	// all of it.
+	// finalState is the last part of a range's state; here it has all of it.
 	finalState struct {
 		protocol.Ticket
 		r     leasehold.Range
@@ -41,8 +40,7 @@ type (
 		protocol.Ticket
 		confirmed bool
 	}
-	// An upcall is a call of the application: to copy state, or to install
-	// received state.
+	// An upcall is a call of the application: to copy state, or to install received state.
 	upcall struct {
 		protocol.Ticket
 		of    *machine.Machine
@@ -118,8 +116,7 @@ func (o *owner) discard(t protocol.Ticket) {
 	o.answer(in, false)
 }
 
-// answer sends a reply to the source. An owner that moves state to itself needs no message,
-// but gets one.
+// answer sends a reply to the source. An owner that moves state to itself needs no message, but gets one.
 func (o *owner) answer(in *incoming, confirmed bool) {
 	o.send(&message{from: o.name, to: o.sessions[in.From.Session].place, what: moveReply{in.Ticket, confirmed}})
 }

@@ -11,8 +11,7 @@ import (
 type message struct {
 	from, to string
 	what     any
-	// vain is the event of the sender of a store request without a reply;
-	// nil for all other messages.
+	// vain is the event of the sender of a store request without a reply; nil for all other messages.
 	vain any
 	// abandoned: this store request has timed out.
 	abandoned bool
@@ -121,9 +120,8 @@ func (w *world) disguise(m *message) any {
 	return m.what
 }
 
-// settle delivers all messages in flight, in the order of sending, and those
-// that are sent as a consequence.
-func (w *world) settle() error {
+// deliverAll delivers all messages in flight, in the order of sending, and those that are sent as a consequence.
+func (w *world) deliverAll() error {
 	waits := func(m *message) bool {
 		to := w.find(m.to)
 		return w.held[m.link()] || to != nil && to.self().asleep

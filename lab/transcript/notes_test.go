@@ -9,8 +9,8 @@ import (
 	ownermachine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 )
 
-// A note is printed as the rest of a sentence that starts with the name of the
-// process. Other notes are printed with their name.
+// A note is printed as the rest of a sentence that starts with the name of the process. Other notes are
+// printed with their name.
 
 func ownerNote(n ownermachine.Note) string {
 	switch n.What {
@@ -178,11 +178,4 @@ func electionNote(n byrecord.Note) string {
 	default:
 		return fmt.Sprintf("notes: %v", n.What)
 	}
-}
-
-func named(what fmt.Stringer, have, want uint64) string {
-	if have == 0 && want == 0 {
-		return fmt.Sprintf("notes: %v", what)
-	}
-	return fmt.Sprintf("notes: %v (%d, %d)", what, have, want)
 }

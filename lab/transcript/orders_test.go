@@ -41,8 +41,8 @@ func (w *world) order(verb string, args []string) error {
 	return nil
 }
 
-// moveCommand executes a command for an application, or the timeout
-// of a move: "copied A t1", "gives up A t1".
+// moveCommand executes a command for an application, or the timeout of a move: "copied A t1", "gives up A
+// t1".
 func (w *world) moveCommand(verb string, args []string) error {
 	if verb == "gives" && len(args) == 3 && args[0] == "up" {
 		args = args[1:]

@@ -110,8 +110,7 @@ func (w *world) sendToManagers(from string, to storage.ManagerID, what any) {
 	}
 }
 
-// valid reports whether checks can succeed. A suspended process does not
-// check.
+// valid reports whether checks can succeed. A suspended process does not check.
 func (o *owner) valid() bool { return o.alive && !o.asleep && o.local() < o.view.Until }
 
 // onlyComing reports whether two views differ only in the leases that are coming.

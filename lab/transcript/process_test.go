@@ -54,8 +54,7 @@ func (c clock) at(t time.Duration) mono.Instant {
 	return c.origin.Add(time.Duration(math.Round(float64(t-c.since) * c.rate)))
 }
 
-// when returns the first true time, to the microsecond, at which the reading is i
-// or later.
+// when returns the first true time, to the microsecond, at which the reading is i or later.
 func (c clock) when(i mono.Instant) time.Duration {
 	t := c.since + time.Duration(float64(i.Sub(c.origin))/c.rate)
 	t = t.Truncate(time.Microsecond)
@@ -65,8 +64,8 @@ func (c clock) when(i mono.Instant) time.Duration {
 	return t
 }
 
-// dice make all random numbers of one process the same fraction of their range,
-// so that the script determines backoffs.
+// dice make all random numbers of one process the same fraction of their range, so that the script determines
+// backoffs.
 type dice struct{ next uint64 }
 
 func newDice(f float64) *dice { return &dice{uint64(f*(1<<32)) << 32} }
@@ -79,8 +78,7 @@ func (d *dice) Uint64() uint64 {
 
 func (h *host) rand() *rand.Rand { return rand.New(h.dice) }
 
-// marked dice of different processes draw different numbers: tickets are drawn, and
-// must be unique.
+// marked dice of different processes draw different numbers: tickets are drawn, and must be unique.
 type marked struct {
 	*dice
 	mark uint64

@@ -106,8 +106,7 @@ func (w *world) show(args []string) error {
 	return nil
 }
 
-// call executes a caller's write or read of the first key of a unit, at the owner that
-// serves it.
+// call executes a caller's write or read of the first key of a unit, at the owner that serves it.
 func (w *world) call(verb string, args []string) error {
 	k, err := w.keyOf(args[0])
 	if err != nil {

@@ -32,8 +32,7 @@ func (s *store) create(t protocol.Timing) {
 	}
 }
 
-// configure changes the timing of the namespace, like an operator's request to the
-// leader.
+// configure changes the timing of the namespace, like an operator's request to the leader.
 func (s *store) configure(t protocol.Timing) {
 	s.write(s.catalog.With(s.catalog.Find(namespace).Promising(t.Lease, t.Renew, t.Drift)))
 }
@@ -72,8 +71,7 @@ type storeAnswer struct {
 	text  string
 }
 
-// atOnce executes a request that the script does not control, unless the store is
-// cut off.
+// atOnce executes a request that the script does not control, unless the store is cut off.
 func (s *store) atOnce(asker string, r storeRequest) managerproc.Event {
 	if s.world.cut[asker+"->"+storeName] {
 		return r.unanswered()

@@ -22,8 +22,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// script returns the commands of one block: the line that datadriven has split, and those below
-// it.
+// script returns the commands of one block: the line that datadriven has split, and those below it.
 func script(d *datadriven.TestData) []string {
 	words := []string{d.Cmd}
 	for _, arg := range d.CmdArgs {
@@ -38,8 +37,8 @@ func script(d *datadriven.TestData) []string {
 	return lines
 }
 
-// play runs the commands of a block and returns their output. In a block
-// of several, each output stands below its command.
+// play runs the commands of a block and returns their output. In a block of several, each output stands below
+// its command.
 func (w *world) play(lines []string) (string, error) {
 	quiet := lines[0] == "quietly"
 	if quiet {

@@ -15,8 +15,7 @@ import (
 // namespace is the namespace of all scripts.
 const namespace leasehold.Namespace = "figures"
 
-// A world has the processes of one script, the messages in flight between them, and the
-// true time.
+// A world has the processes of one script, the messages in flight between them, and the true time.
 type world struct {
 	out    strings.Builder
 	now    time.Duration // true time since the start of the script
@@ -75,8 +74,8 @@ func (w *world) find(name string) process {
 	return nil
 }
 
-// start adds a process and boots it. Clocks are unrelated: each starts a thousand seconds
-// after the one before.
+// start adds a process and boots it. Clocks are unrelated: each starts a thousand seconds after the one
+// before.
 func (w *world) start(p process, name string, luck float64, options map[string]string) error {
 	if w.find(name) != nil {
 		return fmt.Errorf("%s exists already", name)
@@ -120,8 +119,7 @@ func (w *world) holderName(h *table.Holder) string { return w.sessions[h.Session
 // maxSteps is the maximum number of steps of a command.
 const maxSteps = 10000
 
-// advance advances the true time, and wakes every process when it is due. It calls
-// after after each wake.
+// advance advances the true time, and wakes every process when it is due. It calls after after each wake.
 func (w *world) advance(d time.Duration, after func() error) error {
 	end := w.now + d
 	for range maxSteps {

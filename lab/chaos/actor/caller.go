@@ -139,8 +139,7 @@ func (c *caller) follow(ctx context.Context) error {
 	}
 }
 
-// table describes the lease table of the lookup. It returns false if the table changed while it was
-// read.
+// table describes the lease table of the lookup. It returns false if the table changed while it was read.
 func (c *caller) table() (history.Table, bool) {
 	sum := xxhash.New()
 	var lsn leasehold.LSN

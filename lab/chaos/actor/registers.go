@@ -31,9 +31,9 @@ type answer struct {
 	Generation leasehold.Generation `json:"generation"`
 }
 
-// do runs an operation on a register. The numbers are those of a server's obligations
-// in package leasehold. It returns [leasehold.ErrNotOwner] if nothing was done, and
-// [leasehold.ErrIndeterminate] if the outcome is unknown.
+// do runs an operation on a register. The numbers are those of a server's obligations in package leasehold.
+// It returns [leasehold.ErrNotOwner] if nothing was done, and [leasehold.ErrIndeterminate] if the outcome is
+// unknown.
 func (r *registers) do(name string, operation func(*entry)) (answer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -57,8 +57,8 @@ func TestRegisters(t *testing.T) {
 	}
 }
 
-// TestForever: leases that are switched off do not end.
-func TestForever(t *testing.T) {
+// TestLeasesOffNeverEnd: leases that are switched off do not end.
+func TestLeasesOffNeverEnd(t *testing.T) {
 	leases := &fake{}
 	f := &forever{Checker: leases, had: make(map[leasehold.Key]owner.Lease)}
 	if _, ok := f.Check(1); ok {

@@ -1,5 +1,5 @@
-// Package campaign runs chaos for the command: it makes the builds that a run needs, displays its
-// progress, and prints and saves its report.
+// Package campaign runs chaos for the command: it makes the builds that a run needs, displays its progress,
+// and prints and saves its report.
 package campaign
 
 import (
@@ -109,8 +109,8 @@ func (c *Campaign) build(ctx context.Context, dir string, say func(string)) (err
 	return nil
 }
 
-// Run runs one cluster after the other until there is a violation, and prints a report of each.
-// It returns a [cli.Status], or the error of a run.
+// Run runs one cluster after the other until there is a violation, and prints a report of each. It returns a
+// [cli.Status], or the error of a run.
 func (c *Campaign) Run(ctx context.Context, out, errs console.Screen) error {
 	show := console.NewProgress(errs, c.JSON)
 	built, err := os.MkdirTemp("", "leasehold-built-")
@@ -167,8 +167,7 @@ func (c *Campaign) print(out console.Screen, file *record, r *chaos.Report) erro
 	return errors.Join(err, file.add(document))
 }
 
-// A record is the file for reports as JSON. The content of an earlier run stays until the
-// first report.
+// A record is the file for reports as JSON. The content of an earlier run stays until the first report.
 type record struct {
 	file  *os.File // nil: none
 	begun bool

@@ -86,7 +86,7 @@ func TestRecord(t *testing.T) {
 	}
 	none, err := newRecord("")
 	if err != nil || none.add("lost") != nil {
-		t.Error("nobody wants one")
+		t.Errorf("error %v without a file", err)
 	}
 	none.close()
 }

@@ -159,11 +159,11 @@ func (b *Book) add(invariant, broken, text string, args ...any) {
 	b.found = append(b.found, Violation{invariant, broken, fmt.Sprintf(text, args...), 1})
 }
 
-// Settle judges what was complete at a time, and drops it. All earlier records must have been observed.
-func (b *Book) Settle(before oracle.Time) {
+// Judge judges what was complete at a time, and drops it. All earlier records must have been observed.
+func (b *Book) Judge(before oracle.Time) {
 	b.mu.Lock()
-	b.settleLosses(before)
-	b.settleCuts(before)
+	b.judgeLosses(before)
+	b.judgeCuts(before)
 	b.prune(before)
 	maps.DeleteFunc(b.tables, func(_ leasehold.LSN, v version) bool { return v.at < before }) // all callers have newer ones
 	ripe := b.ripe(before)
@@ -184,7 +184,7 @@ const forever = math.MaxInt64
 
 // Violations judges all remaining records. All writers must have ended.
 func (b *Book) Violations() ([]Violation, Counts) {
-	b.Settle(forever)
+	b.Judge(forever)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, found := b.n, b.found

@@ -37,8 +37,7 @@ func event(e history.Event) script { return func(_ *Book, c *Caller) { c.Observe
 func opened(at oracle.Time) script { return event(history.Event{At: at, Opened: true}) }
 func lives(at oracle.Time) script  { return event(history.Event{At: at}) }
 
-// lost is a loss of all keys that the caller receives; the generation is 0 if it is
-// unknown.
+// lost is a loss of all keys that the caller receives; the generation is 0 if it is unknown.
 func lost(at oracle.Time, g leasehold.Generation) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Generation: g, Cause: leasehold.CauseExpired}})
 }
@@ -47,8 +46,8 @@ func elsewhere(at oracle.Time) script {
 	return event(history.Event{At: at, Loss: &history.Loss{Start: key + 1}})
 }
 
-// cutOff is a period without contact. losesContact and restored are the reports of the caller; reportsAllLost is
-// the report of a conservative one.
+// cutOff is a period without contact. losesContact and restored are the reports of the caller; reportsAllLost
+// is the report of a conservative one.
 func cutOff(from, to oracle.Time) script {
 	return func(b *Book, c *Caller) { b.Cut(c.name, from, to) }
 }
@@ -116,7 +115,7 @@ func TestViolations(t *testing.T) {
 			c.Observe(history.Event{At: 1, Opened: true})
 			c.Observe(history.Event{At: 1000})
 		}), "I4: a caller did not receive a loss (1 times): caller c2 "},
-		{"a false loss", append(alive, held(1, 1, 10, 50), lost(49, 1)), "I4: what was reported as lost was held later"},
+		{"a false loss", append(alive, held(1, 1, 10, 50), lost(49, 1)), "I4: a reported loss was false"},
 		{"a loss at the end of the tenure", append(alive, held(1, 1, 10, 50), lost(50, 1)), ""},
 
 		{"a loss is received when contact is restored", append(alive, held(1, 1, 10, 20), held(2, 2, 30, 40), losesContact(120), lost(500, 1), restored(500)), ""},

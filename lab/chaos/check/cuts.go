@@ -35,8 +35,8 @@ func (c *Caller) noticed(t *cut, by oracle.Time) bool {
 	return slices.ContainsFunc(c.losses, func(l receipt) bool { return l.Cause == leasehold.CauseContact && l.at >= t.from && l.at <= by })
 }
 
-// settleCuts judges cuts whose deadline was before a time.
-func (b *Book) settleCuts(before oracle.Time) {
+// judgeCuts judges cuts whose deadline was before a time.
+func (b *Book) judgeCuts(before oracle.Time) {
 	b.cuts = slices.DeleteFunc(b.cuts, func(t cut) bool {
 		by := b.due(t.to)
 		if by >= before {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 )
 
-// settleLosses checks that callers are notified of lost state (I4).
+// judgeLosses checks that callers are notified of lost state (I4).
 //
 // Owners of a chaos run move no state. So when a key is held under another generation than before, its
 // state was lost in between. Every caller whose lookup was open before must be notified of that, or of
@@ -17,7 +17,7 @@ import (
 // that generation any more.
 //
 // A lease is judged when the time for all notifications of the next one is over.
-func (b *Book) settleLosses(before oracle.Time) {
+func (b *Book) judgeLosses(before oracle.Time) {
 	b.sortLosses()
 	for _, key := range b.keys {
 		tenures := b.tenures[key]
@@ -35,8 +35,8 @@ func (b *Book) settleLosses(before oracle.Time) {
 	}
 }
 
-// dueTo returns the deadline of a notification to a caller. If the caller has reported lost contact before that,
-// the deadline is when contact is restored; if it is not restored yet, the deadline is open.
+// dueTo returns the deadline of a notification to a caller. If the caller has reported lost contact before
+// that, the deadline is when contact is restored; if it is not restored yet, the deadline is open.
 func (b *Book) dueTo(c *Caller, at oracle.Time) (by oracle.Time, open bool) {
 	by = b.due(at)
 	if c.conservative {
@@ -104,8 +104,8 @@ func (b *Book) judgeLoss(key leasehold.Key, before, after tenure) {
 	}
 }
 
-// received reports whether a caller received the loss of a tenure by a time. A later generation is
-// another loss; in a snapshot, the loss of an earlier one includes all later ones.
+// received reports whether a caller received the loss of a tenure by a time. A later generation is another
+// loss; in a snapshot, the loss of an earlier one includes all later ones.
 func (c *Caller) received(key leasehold.Key, t *tenure, by oracle.Time) bool {
 	i, _ := slices.BinarySearchFunc(c.losses, t.ended, func(h receipt, at oracle.Time) int { return cmp.Compare(h.at, at) })
 	for ; i < len(c.losses) && c.losses[i].at <= by; i++ {
@@ -164,7 +164,7 @@ func (b *Book) judgeReports(key leasehold.Key, t *tenure) {
 				break
 			}
 			if l.Generation == t.generation && l.Range().Contains(key) {
-				b.add("I4", "what was reported as lost was held later", "caller %s was told at %d that key %v was lost under generation %d, which was held until %d at least",
+				b.add("I4", "a reported loss was false", "caller %s received at %d that key %v was lost under generation %d, which was held until %d at least",
 					c.name, l.at, key, t.generation, t.ended)
 				t.misreported = true
 				return

@@ -41,10 +41,10 @@ func (b *Book) Outage(kind string, from oracle.Time) Outage {
 
 // JudgeOutage judges an outage when every key has an owner again: it lost nothing (I11).
 //
-// A key counts if a session held it when the outage began. It must have the same lease afterwards, unless
-// the leader recalled the lease from a running owner and granted the range to another, to balance. No
-// caller may receive a loss of the key, unless the cause is lost contact. At least half of the keys must
-// count; otherwise the outage shows too little.
+// A key counts if a session held it when the outage began. It must have the same lease afterwards, unless the
+// leader recalled the lease from a running owner and granted the range to another, to balance. No caller may
+// receive a loss of the key, unless the cause is lost contact. At least half of the keys must count;
+// otherwise the outage shows too little.
 func (b *Book) JudgeOutage(o Outage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,8 +85,8 @@ func (b *Book) recalled(key leasehold.Key, g leasehold.Generation, since oracle.
 	})
 }
 
-// judgeReportsAfter finds losses of a key that were reported although its lease continued. A loss
-// is from before the outage if its LSN is, or if it is of an earlier lease.
+// judgeReportsAfter finds losses of a key that were reported although its lease continued. A loss is from
+// before the outage if its LSN is, or if it is of an earlier lease.
 func (b *Book) judgeReportsAfter(o *Outage, key leasehold.Key, t *tenure) {
 	for _, c := range b.callers {
 		for _, l := range c.losses {

@@ -64,8 +64,8 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// TestOutageWithoutAHolder: a key that no session held when the outage began is not judged. An
-// outage in which most keys have no holder is a violation.
+// TestOutageWithoutAHolder: a key that no session held when the outage began is not judged. An outage in
+// which most keys have no holder is a violation.
 func TestOutageWithoutAHolder(t *testing.T) {
 	b := New([]leasehold.Key{key}, stale, 0)
 	held(1, 1, 10, 99)(b, nil)
@@ -77,8 +77,7 @@ func TestOutageWithoutAHolder(t *testing.T) {
 	}
 }
 
-// TestQuiet: a cluster is quiet if no key was granted or resumed for a while, and every caller
-// has contact.
+// TestQuiet: a cluster is quiet if no key was granted or resumed for a while, and every caller has contact.
 func TestQuiet(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -75,9 +75,9 @@ func (b *Book) judgeTenures(n *Counts) {
 // handover is the maximum time without an owner while a key is transferred.
 const handover = oracle.Time(time.Second)
 
-// Recovery returns the time after since until every key had an owner for good, and the number of keys
-// that have none yet (I6). An owner counts if it holds the key at the time lasting, when all earlier leases
-// have expired. A key that was held all the time, or transferred, took no time.
+// Recovery returns the time after since until every key had an owner for good, and the number of keys that
+// have none yet (I6). An owner counts if it holds the key at the time lasting, when all earlier leases have
+// expired. A key that was held all the time, or transferred, took no time.
 func (b *Book) Recovery(since, lasting oracle.Time) (slowest time.Duration, without int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,8 +124,8 @@ func (b *Book) Vanished(when string, blank int) {
 	b.add("I2", "the namespace was gone", "%s the namespace was gone, and %d managers had been restarted", when, blank)
 }
 
-// Unanswered returns the number of registers, for each running caller, without an answer since a time. It detects a
-// lookup that is stuck with an old table.
+// Unanswered returns the number of registers, for each running caller, without an answer since a time. It
+// detects a lookup that is stuck with an old table.
 func (b *Book) Unanswered(since oracle.Time, names []string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A backup is a copy of the data directories of all members that store the tables. It is taken while
-// none of them runs, so it is one state of the store.
+// A backup is a copy of the data directories of all members that store the tables. It is taken while none of
+// them runs, so it is one state of the store.
 
 // copyDir is the directory of the backup, and nextCopyDir that of the next one.
 const (
@@ -39,8 +39,8 @@ func (c *Cluster) Backup() error {
 	return errors.Join(failed, c.keepCopy())
 }
 
-// Restore replaces the data of all members that store the tables by the backup. The replaced data
-// is the next backup. None of these members may run.
+// Restore replaces the data of all members that store the tables by the backup. The replaced data is the next
+// backup. None of these members may run.
 func (c *Cluster) Restore() error {
 	if err := c.copyOut(); err != nil {
 		return err

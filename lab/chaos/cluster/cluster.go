@@ -238,8 +238,8 @@ func (c *Cluster) StoreLeader(ctx context.Context) (*Member, error) {
 	return c.Stores[i], nil
 }
 
-// Create creates the namespace if it does not exist, and reports whether it did not. Managers
-// without a store lose it when all of them are down at the same time.
+// Create creates the namespace if it does not exist, and reports whether it did not. Managers without a store
+// lose it when all of them are down at the same time.
 func (c *Cluster) Create(ctx context.Context) (missing bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

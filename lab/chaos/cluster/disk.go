@@ -14,11 +14,11 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// Members that store the tables have a small disk each, which can be filled: a tmpfs in a mount
-// namespace. One idle process holds that namespace. The disks end with it.
+// Members that store the tables have a small disk each, which can be filled: a tmpfs in a mount namespace.
+// One idle process holds that namespace. The disks end with it.
 
-// diskSize is enough for a store that prepares two files of 64 MiB for its log, and longDisk
-// for one that runs long and keeps five of them.
+// diskSize is enough for a store that prepares two files of 64 MiB for its log, and longDisk for one that
+// runs long and keeps five of them.
 const (
 	diskSize = 192 << 20
 	longDisk = 512 << 20

@@ -215,8 +215,8 @@ func (m *Member) mayEnd() bool {
 	return m.Role == Manager || m.Role == Store || m.isExcused() || m.life.dies || !m.life.wanted
 }
 
-// crashed reports whether the log of its process ends with an error of Go's runtime that is not
-// excused. Lack of memory or disk does not excuse all errors.
+// crashed reports whether the log of its process ends with an error of Go's runtime that is not excused. Lack
+// of memory or disk does not excuse all errors.
 func (m *Member) crashed() bool {
 	m.mu.Lock()
 	from, excused := m.life.logFrom, m.isExcused()

@@ -17,8 +17,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestPanicked: crashes are distinguished from log lines, and crashes that lack of memory or disk
-// can cause from others.
+// TestPanicked: crashes are distinguished from log lines, and crashes that lack of memory or disk can cause
+// from others.
 func TestPanicked(t *testing.T) {
 	const machine = "\n\ngoroutine 7 [running]:\ngithub.com/leasehold-dev/leasehold/internal/core/machine/manager.(*Machine).found(0x1)\n\ngoroutine 1 [select]:\n"
 	for log, want := range map[string]struct{ panicked, inWant bool }{
@@ -66,8 +66,8 @@ func TestExcuse(t *testing.T) {
 	})
 }
 
-// TestWhoMayEnd: owners and callers may not end by themselves, unless a fault can end them.
-func TestWhoMayEnd(t *testing.T) {
+// TestRolesThatMayEnd: owners and callers may not end by themselves, unless a fault can end them.
+func TestRolesThatMayEnd(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		m    *Member

@@ -38,8 +38,8 @@ func (c *Cluster) Usage(ctx context.Context, into *leaks.Log, callers func(name 
 	}
 }
 
-// StoreWorks reports whether most of the members that store the tables have a leader, or there are none.
-// A member that has just been paused may still have its last metrics.
+// StoreWorks reports whether most of the members that store the tables have a leader, or there are none. A
+// member that has just been paused may still have its last metrics.
 func (c *Cluster) StoreWorks(ctx context.Context) bool {
 	keepers := c.Keepers()
 	var (

@@ -30,8 +30,8 @@ func (m *mailbox) take() string {
 func (*mailbox) Read([]byte) (int, error) { select {} }
 func (*mailbox) Close() error             { return nil }
 
-// TestPacketsLeaveWhenTheyAreDue, in their order if they are due at the same time.
-func TestPacketsLeaveWhenTheyAreDue(t *testing.T) {
+// TestPacketsAreDeliveredWhenDue, in their order if they are due at the same time.
+func TestPacketsAreDeliveredWhenDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := &mailbox{}
 		h, d := &Host{device: box}, newDelayer()

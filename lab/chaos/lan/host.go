@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// A Host is a network namespace with one address, and a thread of this process in it: processes
-// and sockets that the thread starts belong to the namespace. Its methods are safe for concurrent use.
+// A Host is a network namespace with one address, and a thread of this process in it: processes and sockets
+// that the thread starts belong to the namespace. Its methods are safe for concurrent use.
 type Host struct {
 	Name string
 	Addr netip.Addr
@@ -34,7 +34,7 @@ func newHost(name string, addr netip.Addr) (*Host, error) {
 	made := make(chan error)
 	go func() {
 		defer close(h.ended)
-		err := h.settle()
+		err := h.enterNamespace()
 		made <- err
 		if err != nil {
 			return

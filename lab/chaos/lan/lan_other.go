@@ -14,7 +14,7 @@ func Available() error {
 	return errors.New("network namespaces require Linux")
 }
 
-func (*Host) settle() error { return Available() }
+func (*Host) enterNamespace() error { return Available() }
 
 // ResendWithin is not supported without namespaces.
 func (*Host) ResendWithin(time.Duration) error { return Available() }

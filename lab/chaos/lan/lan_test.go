@@ -93,8 +93,8 @@ func dial(t *testing.T, from *Host, addr string, within time.Duration) (net.Conn
 	return conn, err
 }
 
-// say sends bytes and waits for their echo.
-func say(conn net.Conn, size int, within time.Duration) error {
+// exchange sends bytes and waits for their echo.
+func exchange(conn net.Conn, size int, within time.Duration) error {
 	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func TestHostsReachEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := say(conn, 1<<20, patience); err != nil {
+	if err := exchange(conn, 1<<20, patience); err != nil {
 		t.Error(err)
 	}
 	if _, err := net.DialTimeout("tcp", addr, moment); err == nil {
@@ -125,8 +125,8 @@ func TestHostsReachEachOther(t *testing.T) {
 	}
 }
 
-// TestCuts: a cut in one direction prevents new connections
-// and blocks existing ones, and healing it ends both.
+// TestCuts: a cut in one direction prevents new connections and blocks existing ones, and healing it ends
+// both.
 func TestCuts(t *testing.T) {
 	n, hosts := network(t, "ann", "bob", "cid")
 	ann, bob, cid := hosts[0], hosts[1], hosts[2]
@@ -136,16 +136,16 @@ func TestCuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, w := range map[string]Way{
-		"there":         {From: []*Host{ann}, To: []*Host{bob}},
-		"back":          {From: []*Host{bob}, To: []*Host{ann}},
-		"to everybody":  {From: []*Host{ann}},
-		"from anywhere": {To: []*Host{ann}},
+		"forward":  {From: []*Host{ann}, To: []*Host{bob}},
+		"backward": {From: []*Host{bob}, To: []*Host{ann}},
+		"outgoing": {From: []*Host{ann}},
+		"incoming": {To: []*Host{ann}},
 	} {
 		heal := n.Strike(w, Trouble{Cut: true})
 		if _, err := dial(t, ann, addr, moment); err == nil {
 			t.Errorf("%s: connected", name)
 		}
-		if err := say(conn, 10, moment); !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err := exchange(conn, 10, moment); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if _, err := dial(t, cid, addr, patience); err != nil {
@@ -182,7 +182,7 @@ func TestTroubles(t *testing.T) {
 			}
 			defer n.Strike(Way{}, test.trouble)()
 			begin := time.Now()
-			if err := say(conn, test.size, patience); err != nil {
+			if err := exchange(conn, test.size, patience); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(begin); took < test.least {

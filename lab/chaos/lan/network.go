@@ -11,8 +11,8 @@
 // namespaces and queueing disciplines outlive a process that is killed; here everything ends with the
 // process. The price is two system calls of this process for each packet.
 //
-// It requires Linux, and root or CAP_NET_ADMIN and CAP_SYS_ADMIN. Without these, [Again] runs a
-// process as root of namespaces of its own.
+// It requires Linux, and root or CAP_NET_ADMIN and CAP_SYS_ADMIN. Without these, [Again] runs a process as
+// root of namespaces of its own.
 package lan
 
 import (

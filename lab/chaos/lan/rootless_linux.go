@@ -14,8 +14,8 @@ import (
 // Rootless reports whether this process is not root. It may then become root of namespaces of its own.
 func Rootless() bool { return os.Geteuid() != 0 }
 
-// Again runs a program, which is this one, as root of its own namespaces, and returns its exit status.
-// The program ends with this process, and is interrupted when the context ends.
+// Again runs a program, which is this one, as root of its own namespaces, and returns its exit status. The
+// program ends with this process, and is interrupted when the context ends.
 func Again(ctx context.Context, in io.Reader, out, errs io.Writer, program string, args ...string) (status int, err error) {
 	runtime.LockOSThread() // the process ends with the thread
 	defer runtime.UnlockOSThread()

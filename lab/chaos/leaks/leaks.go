@@ -1,10 +1,10 @@
-// Package leaks measures the resource usage of processes: memory, goroutines, descriptors. A
-// process that runs for months must not use more and more, with any faults.
+// Package leaks measures the resource usage of processes: memory, goroutines, descriptors. A process that
+// runs for months must not use more and more, with any faults.
 //
-// Each process is sampled after each storm, when all faults have ended. The medians of
-// the second and the last quarter of its samples are compared: in the first quarter caches and pools fill, and a
-// single sample depends on garbage collection. A restarted process has new samples, and
-// a short life is not judged. So some processes must be excluded from faults that end them.
+// Each process is sampled after each storm, when all faults have ended. The medians of the second and the
+// last quarter of its samples are compared: in the first quarter caches and pools fill, and a single sample
+// depends on garbage collection. A restarted process has new samples, and a short life is not judged. So some
+// processes must be excluded from faults that end them.
 package leaks
 
 import (
@@ -102,8 +102,8 @@ func (l *Log) Courses() (all []Course, short int) {
 // least is the minimum number of samples of a life: four in each quarter.
 const least = 16
 
-// A measure is a resource. The last quarter may exceed the second by a quarter, and room. In
-// two hours there are about 300 storms between the two: a leak in one of five storms is found.
+// A measure is a resource. The last quarter may exceed the second by a quarter, and room. In two hours there
+// are about 300 storms between the two: a leak in one of five storms is found.
 type measure struct {
 	name string
 	of   func(Sample) float64

@@ -100,8 +100,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestThisProcess: all values are known.
-func TestThisProcess(t *testing.T) {
+// TestSampleOfThisProcess: all values are known.
+func TestSampleOfThisProcess(t *testing.T) {
 	runtime.GC()
 	answer := httptest.NewRecorder()
 	Serve(answer, nil)

@@ -77,8 +77,8 @@ func ReadMetrics(from io.Reader) (map[string]float64, error) {
 	return found, lines.Err()
 }
 
-// FromMetrics returns the usage of a process according to its metrics. The heap in use after the last
-// garbage collection follows from the heap size of the next one.
+// FromMetrics returns the usage of a process according to its metrics. The heap in use after the last garbage
+// collection follows from the heap size of the next one.
 func FromMetrics(found map[string]float64) Sample {
 	growth := 1.0
 	if percent, ok := found["go_gc_gogc_percent"]; ok {

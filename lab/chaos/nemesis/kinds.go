@@ -50,8 +50,8 @@ var (
 	unspared = demand{"a run without --soak", func(s Setting) bool { return !s.Spare }}
 )
 
-// A deed injects a fault, and returns the victims, and the function that ends the fault. Victims is empty
-// if there is no possible victim now.
+// A deed injects a fault, and returns the victims, and the function that ends the fault. Victims is empty if
+// there is no possible victim now.
 type deed func(ctx context.Context, n *Nemesis, s Strike) (victims string, heal func() error, err error)
 
 // A span is the duration of a strike, for a random number from 0 to 1.
@@ -61,9 +61,9 @@ func between(least, most time.Duration, drawn float64) time.Duration {
 	return least + time.Duration(drawn*float64(most-least))
 }
 
-// The usual spans: too short for a lease to expire; long enough that leases expire and are
-// granted to others; and in between. longer is enough for the next leader to
-// wait for all leases, so that a leader that still renews would do harm.
+// The usual spans: too short for a lease to expire; long enough that leases expire and are granted to others;
+// and in between. longer is enough for the next leader to wait for all leases, so that a leader that still
+// renews would do harm.
 func short(t Times, drawn float64) time.Duration   { return between(t.Lease/10, t.Lease/2, drawn) }
 func long(t Times, drawn float64) time.Duration    { return between(t.Hold*6/5, t.Hold*3/2, drawn) }
 func some(t Times, drawn float64) time.Duration    { return between(t.Lease/5, t.Hold*6/5, drawn) }

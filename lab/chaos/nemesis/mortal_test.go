@@ -7,9 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 )
 
-// TestTheSparedLive: faults that end a process do not strike a spared one, and others
-// may.
-func TestTheSparedLive(t *testing.T) {
+// TestSparedMembersAreNotEnded: faults that end a process do not strike a spared one, and others may.
+func TestSparedMembersAreNotEnded(t *testing.T) {
 	spared := &cluster.Member{Spared: true}
 	n := &Nemesis{Cluster: &cluster.Cluster{Managers: []*cluster.Member{spared}}}
 	for name, do := range map[string]deed{

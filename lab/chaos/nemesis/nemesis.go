@@ -1,9 +1,7 @@
-// Package nemesis injects faults into a cluster: it kills and stops processes, and disturbs the
-// network.
-// Faults come in storms. A [Plan] draws the strikes of a storm from a seed: the kind, the time, the
-// duration, and the victim; the leader is determined at the time of the strike. Strikes overlap, but
-// one member has only one fault of its process at a time. At the end of a storm all processes run
-// and the network is healed.
+// Package nemesis injects faults into a cluster: it kills and stops processes, and disturbs the network.
+// Faults come in storms. A [Plan] draws the strikes of a storm from a seed: the kind, the time, the duration,
+// and the victim; the leader is determined at the time of the strike. Strikes overlap, but one member has
+// only one fault of its process at a time. At the end of a storm all processes run and the network is healed.
 package nemesis
 
 import (
@@ -26,8 +24,8 @@ type Nemesis struct {
 	Network *lan.Network
 	Points  []string      // failpoints of the processes
 	CopyAge time.Duration // see [Times.CopyAge]
-	// Tell is called when a strike begins and when it is healed, concurrently.
-	Tell func(Deed)
+	// Notify is called when a strike begins and when it is healed, concurrently.
+	Notify func(Deed)
 }
 
 // A Deed is an executed strike.
@@ -65,18 +63,18 @@ func (n *Nemesis) strike(ctx context.Context, do deed, s Strike) error {
 	if err != nil {
 		return err
 	}
-	n.Tell(Deed{Strike: s, Victims: victims})
+	n.Notify(Deed{Strike: s, Victims: victims})
 	if victims == "" {
 		return nil
 	}
 	proc.Pause(ctx, s.For)
 	err = heal()
-	n.Tell(Deed{Strike: s, Victims: victims, Healed: true})
+	n.Notify(Deed{Strike: s, Victims: victims, Healed: true})
 	return err
 }
 
-// single skips a strike while another of its kind lasts, in one storm. If one leader after the other
-// were cut off, no manager could lead, and the test would show nothing.
+// single skips a strike while another of its kind lasts, in one storm. If one leader after the other were cut
+// off, no manager could lead, and the test would show nothing.
 func single(do deed) deed {
 	var lasts atomic.Bool
 	return func(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// An outage is a fault of managers, store or network, but not of an owner. It is a storm of one
-// fault and begins in a quiet cluster, so that the outage is the cause of every loss (I11).
+// An outage is a fault of managers, store or network, but not of an owner. It is a storm of one fault and
+// begins in a quiet cluster, so that the outage is the cause of every loss (I11).
 
 // Kinds of outages with specific checks.
 const (
@@ -47,11 +47,10 @@ func outages() []kind {
 	}
 }
 
-// PlanOutage draws an outage of the kinds that a setting has, or of the named ones. It
-// prefers the least frequent kinds, so that a short run has many kinds. The outage lasts
-// for exact, or if that is 0 for a random time of at most a third of left. It returns false
-// if there is no such kind. A store whose copy is too young is restored only if there is no other
-// kind, because the strike then waits.
+// PlanOutage draws an outage of the kinds that a setting has, or of the named ones. It prefers the least
+// frequent kinds, so that a short run has many kinds. The outage lasts for exact, or if that is 0 for a
+// random time of at most a third of left. It returns false if there is no such kind. A store whose copy is
+// too young is restored only if there is no other kind, because the strike then waits.
 func PlanOutage(random *rand.Rand, in Setting, left, exact time.Duration, named []string, struck map[string]int) (Strike, bool) {
 	possible := pool(outages(), in, named)
 	if others := slices.DeleteFunc(slices.Clone(possible), isRestore); !in.Copied && len(others) > 0 {
@@ -84,8 +83,8 @@ func HasRestores(in Setting, named []string) bool {
 
 func isRestore(k kind) bool { return k.name == StoreRestore }
 
-// quorum returns enough members that store the tables to leave no quorum. For
-// managers it never returns all: managers-kill and managers-pause do that.
+// quorum returns enough members that store the tables to leave no quorum. For managers it never returns all:
+// managers-kill and managers-pause do that.
 func quorum(_ context.Context, n *Nemesis, s Strike) []*cluster.Member {
 	members := among(s, n.Cluster.Keepers())
 	count := len(members)/2 + 1
@@ -100,9 +99,8 @@ func unreachable(_ context.Context, n *Nemesis, _ Strike) (string, []lan.Way, la
 	return cutBetween(names(n.Cluster.Managers), cluster.Hosts(n.Cluster.Managers), cluster.Hosts(n.Cluster.Owners, n.Cluster.Callers))
 }
 
-// restore replaces the data of the store by a copy, while no manager and no member of the store
-// runs. The copy must be so old that the next leader cannot take it for current: docs/operations/run.md
-// has this limit.
+// restore replaces the data of the store by a copy, while no manager and no member of the store runs. The
+// copy must be so old that the next leader detects the restore: see the limit in docs/operations/run.md.
 func restore(ctx context.Context, n *Nemesis, s Strike) (string, func() error, error) {
 	copied := n.Cluster.CopiedAt()
 	if copied.IsZero() || !proc.Pause(ctx, time.Until(copied.Add(n.CopyAge-s.For))) {
@@ -119,7 +117,7 @@ func restore(ctx context.Context, n *Nemesis, s Strike) (string, func() error, e
 	return victims, heal, nil
 }
 
-// CopyAge returns the minimum age of a copy, so that managers detect the restore. The limit is
-// a minute, or 20 times the wait of a standby if that is longer, on the slowest clock of a run. A quarter more is
-// enough for all clocks.
+// CopyAge returns the minimum age of a copy, so that managers detect the restore. The limit is a minute, or
+// 20 times the wait of a standby if that is longer, on the slowest clock of a run. A quarter more is enough
+// for all clocks.
 func (t Times) CopyAge() time.Duration { return 5 * max(time.Minute, 20*t.Yield) / 4 }

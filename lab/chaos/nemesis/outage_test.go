@@ -46,8 +46,8 @@ func TestOutageTimes(t *testing.T) {
 	}
 }
 
-// TestOutageKinds: only named kinds are drawn; a soak has no outage that ends a spared process,
-// and there are no outages with clocks beyond the bound.
+// TestOutageKinds: only named kinds are drawn; a soak has no outage that ends a spared process, and there are
+// no outages with clocks beyond the bound.
 func TestOutageKinds(t *testing.T) {
 	for _, s := range outagePlans(cluster.External, 50, time.Hour, 0, ManagersCut, "loss") {
 		if s.Kind != ManagersCut {

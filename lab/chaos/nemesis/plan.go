@@ -37,8 +37,8 @@ type Strike struct {
 	How  float64       `json:"level"` // severity, from 0 to 1
 }
 
-// Plan draws a storm of n strikes of the kinds that are possible in a setting, or of the named ones.
-// It has the given duration, or that of the longest strike.
+// Plan draws a storm of n strikes of the kinds that are possible in a setting, or of the named ones. It has
+// the given duration, or that of the longest strike.
 func Plan(random *rand.Rand, in Setting, n int, lasts time.Duration, named []string) []Strike {
 	pool := pool(kinds(), in, named)
 	if len(pool) == 0 {
@@ -56,8 +56,8 @@ func Plan(random *rand.Rand, in Setting, n int, lasts time.Duration, named []str
 	return plan
 }
 
-// pool returns the kinds that are possible in a setting, of the named ones if there are any, each
-// repeated by its weight.
+// pool returns the kinds that are possible in a setting, of the named ones if there are any, each repeated by
+// its weight.
 func pool(of []kind, in Setting, named []string) (all []kind) {
 	for _, k := range of {
 		if k.in(in) && (len(named) == 0 || slices.Contains(named, k.name)) {

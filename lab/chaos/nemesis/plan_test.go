@@ -21,8 +21,8 @@ func plan(seed uint64, shape cluster.Shape, n int, named ...string) []Strike {
 	return Plan(rand.New(rand.NewPCG(seed, 1)), in(shape), n, 8*time.Second, named)
 }
 
-// TestPlansAreTheirSeeds: the same seed has the same plan, and another seed another one.
-func TestPlansAreTheirSeeds(t *testing.T) {
+// TestPlansAreReproducible: the same seed has the same plan, and another seed another one.
+func TestPlansAreReproducible(t *testing.T) {
 	if diff := cmp.Diff(plan(1, cluster.Etcd, 50), plan(1, cluster.Etcd, 50)); diff != "" {
 		t.Error(diff)
 	}
@@ -31,9 +31,9 @@ func TestPlansAreTheirSeeds(t *testing.T) {
 	}
 }
 
-// TestPlansHaveEverything: all kinds of a shape, in order, and within the storm unless
-// a strike lasts longer. Outages have plans of their own.
-func TestPlansHaveEverything(t *testing.T) {
+// TestPlansHaveAllKinds: all kinds of a shape, in order, and within the storm unless a strike lasts longer.
+// Outages have plans of their own.
+func TestPlansHaveAllKinds(t *testing.T) {
 	for _, shape := range cluster.Shapes() {
 		seen := make(map[string]bool)
 		var last time.Duration
@@ -101,8 +101,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestKindsSayWhatTheyDo: each kind has a description of its own, and its required flags.
-func TestKindsSayWhatTheyDo(t *testing.T) {
+// TestKindsHaveDescriptions: each kind has a description of its own, and its required flags.
+func TestKindsHaveDescriptions(t *testing.T) {
 	plain := Kinds(Setting{Shape: cluster.Etcd, Times: times})
 	texts := make(map[string]string)
 	for _, f := range All() {

@@ -209,8 +209,8 @@ func setClock() deed {
 	}, func(*cluster.Member) error { return nil })
 }
 
-// stray breaks the drift bound: clocks of managers are so fast, and those of owners so slow, that
-// leases are granted again before they expire on the owner's clock.
+// stray breaks the drift bound: clocks of managers are so fast, and those of owners so slow, that leases are
+// granted again before they expire on the owner's clock.
 func stray(n int, whom choice) deed {
 	return replace(n, whom, func(s Strike, m *cluster.Member, o *cluster.Options) {
 		o.Rate = 1.4 + 0.8*s.How

@@ -21,14 +21,13 @@ func scarce(whom choice, take func(Strike, *cluster.Member) error, restore func(
 	})
 }
 
-// fill fills the disk of a member that stores the tables. A store that cannot write
-// its log exits.
+// fill fills the disk of a member that stores the tables. A store that cannot write its log exits.
 func fill() deed {
 	return scarce(anyKeeper, func(_ Strike, m *cluster.Member) error { return m.Fill() }, (*cluster.Member).Empty)
 }
 
-// starve limits the memory of a process to at most 4 MB more than it uses. Go's runtime ends a
-// process that gets no memory.
+// starve limits the memory of a process to at most 4 MB more than it uses. Go's runtime ends a process that
+// gets no memory.
 func starve() deed {
 	return scarce(anyTimed, func(s Strike, m *cluster.Member) error {
 		p, err := procfs.NewProc(m.Pid())

@@ -27,8 +27,8 @@ type Build struct {
 	Commit  string // and its date
 }
 
-// Oldest builds the oldest compatible commit. Dir is a directory of the checkout,
-// which must have its history. Builds are cached in the user's cache directory by commit.
+// Oldest builds the oldest compatible commit. Dir is a directory of the checkout, which must have its
+// history. Builds are cached in the user's cache directory by commit.
 func Oldest(ctx context.Context, dir string) (Build, error) {
 	root, err := git(ctx, dir, "rev-parse", "--show-toplevel")
 	if err != nil {

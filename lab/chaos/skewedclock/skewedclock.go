@@ -1,9 +1,8 @@
-// Package skewedclock builds the leasehold-lab command with settable clocks: a monotonic clock with
-// a rate, and a wall clock that is set while the process runs.
+// Package skewedclock builds the leasehold-lab command with settable clocks: a monotonic clock with a rate,
+// and a wall clock that is set while the process runs.
 //
-// The released program has no such clocks. So the files of
-// internal/runtime/clock that read the clocks are replaced during the build. All decisions
-// about leases read the clocks there.
+// The released program has no such clocks. So the files of internal/runtime/clock that read the clocks are
+// replaced during the build. All decisions about leases read the clocks there.
 package skewedclock
 
 import (
@@ -38,8 +37,8 @@ const command = "github.com/leasehold-dev/leasehold/cmd/leasehold-lab"
 
 type change struct{ was, becomes string }
 
-// changes are the replacements in the files of internal/runtime/clock. The settings of a clock are read
-// once, when the clock is first read.
+// changes are the replacements in the files of internal/runtime/clock. The settings of a clock are read once,
+// when the clock is first read.
 func changes() map[string][]change {
 	return map[string][]change{
 		"clock.go": {
@@ -87,8 +86,8 @@ var setting = sync.OnceValue(func() (s [3]time.Duration) {
 })
 `
 
-// Build builds the program into a directory, with optional build tags, and returns its
-// path. It requires that this process runs in a checkout, and the go command.
+// Build builds the program into a directory, with optional build tags, and returns its path. It requires that
+// this process runs in a checkout, and the go command.
 func Build(ctx context.Context, dir string, tags ...string) (program string, err error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/leasehold-dev/leasehold/internal/runtime/clock").Output()
 	if err != nil {

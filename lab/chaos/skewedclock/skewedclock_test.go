@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestTheClocksAreThere: the replaced text is in the files. Whether the result
-// builds and has skewed clocks is tested by TestStorms.
-func TestTheClocksAreThere(t *testing.T) {
+// TestReplacedTextExists: the replaced text is in the files. Whether the result builds and has skewed clocks
+// is tested by TestStorms.
+func TestReplacedTextExists(t *testing.T) {
 	for name := range changes() {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "runtime", "clock", name))
 		if err != nil {

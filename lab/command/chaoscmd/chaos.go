@@ -22,13 +22,13 @@ import (
 
 const chaosHelp = `Starts a real cluster on this computer, three managers, eight servers and callers, each a
 process of its own on a host of its own, and injects faults: processes are killed and
-stopped, the leader among them; hosts are cut off, in both directions or in one;
-packets are delayed, lost, duplicated or reordered, or the bandwidth is limited.
+stopped, the leader among them; hosts are cut off, in both directions or in one; packets are
+delayed, lost, duplicated or reordered, or the bandwidth is limited.
 
-Faults come in storms, in which they overlap. After each storm all faults
-are healed, and then every key must have an owner within a bound. Servers record which
-keys they hold, and callers record their tables, losses and replies. At the end
-these records are checked against the guarantees of Leasehold:
+Faults come in storms, in which they overlap. After each storm all faults are healed, and
+then every key must have an owner within a bound. Servers record which keys they hold, and
+callers record their tables, losses and replies. At the end these records are checked
+against the guarantees of Leasehold:
 
   I1  no two servers held a key at the same time; registers are linearizable
   I2  generations rose, and none was granted twice
@@ -38,32 +38,31 @@ these records are checked against the guarantees of Leasehold:
       round trips, and --slack on top of that for the computer
   I11 an outage of managers, store or network alone ended no lease and lost nothing
 
-Every third storm is an outage: one fault, from 5 s to 5 min long, of managers,
-store or network and not of a server. It begins when no key has changed its owner for a while.
+Every third storm is an outage: one fault, from 5 s to 5 min long, of managers, store or
+network and not of a server. It begins when no key has changed its owner for a while.
 
 With --store etcd each manager is a member of an etcd cluster, with external the etcd
 cluster has three more processes, and with flease the tables are only in memory; "all" runs
 one after the other, until there is a violation.
 
-The hosts are network namespaces, and this process forwards the packets between
-them. That requires Linux, and root or a system that permits user namespaces
-and access to /dev/net/tun, as most do. Processes, files and namespaces are removed
-at the end, unless there was a violation or a failure: then a directory has the
-logs, the histories, the faults and the report, and a README that describes them. The
-build of --other oldest is kept in the user's cache directory.
+The hosts are network namespaces, and this process forwards the packets between them. That
+requires Linux, and root or a system that permits user namespaces and access to
+/dev/net/tun, as most do. Processes, files and namespaces are removed at the end, unless
+there was a violation or a failure: then a directory has the logs, the histories, the faults
+and the report, and a README that describes them. The build of --other oldest is kept in the
+user's cache directory.
 
-The faults, their victims and times are drawn from --seed. The result also depends on
-how the system schedules processes, so the same seed does not always reproduce a
-violation.
+The faults, their victims and times are drawn from --seed. The result also depends on how
+the system schedules processes, so the same seed does not always reproduce a violation.
 
-With --leases-off servers ignore the end of their leases. Such a run must fail;
-otherwise the checks are defective.
+With --leases-off servers ignore the end of their leases. Such a run must fail; otherwise
+the checks are defective.
 
-A run takes about 15 seconds more than --for: for the end of the last storm, and until callers
-have received its losses. Ctrl-C ends it early, with a report of the run so far.
+A run takes about 15 seconds more than --for: for the end of the last storm, and until
+callers have received its losses. Ctrl-C ends it early, with a report of the run so far.
 
-Exit status: 0 no violation; 1 a violation, or a crashed process; 2 the run or its
-check failed; 130 interrupted. "go run" replaces all of these by 1: build the command to
+Exit status: 0 no violation; 1 a violation, or a crashed process; 2 the run or its check
+failed; 130 interrupted. "go run" replaces all of these by 1: build the command to
 distinguish them.`
 
 const chaosExample = `  leasehold-lab chaos --for 30s --seed 1
@@ -163,8 +162,8 @@ func runChaos(cmd *cobra.Command, o *campaign.Campaign) error {
 	return cli.Fail(err)
 }
 
-// unset returns an error for flags with an empty value, such as those of a script with an empty
-// variable: the default may not be intended.
+// unset returns an error for flags with an empty value, such as those of a script with an empty variable: the
+// default may not be intended.
 func unset(flags *pflag.FlagSet) error {
 	var found error
 	flags.Visit(func(f *pflag.Flag) {

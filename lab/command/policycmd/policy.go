@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
-const policyHelp = `A policy assigns keys to owners. These commands list the
-policies, and try them on this computer, without a manager.`
+const policyHelp = `A policy assigns keys to owners. These commands list the policies, and try them on
+this computer, without a manager.`
 
 // New returns the command.
 func New() *cobra.Command {

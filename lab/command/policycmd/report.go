@@ -16,15 +16,15 @@ import (
 // A tryDocument has the results of all policies, in the order of the flag.
 type tryDocument []runDocument
 
-// A tryJSON is the output of "policy try --json": the first run, and with several
-// policies also all of them in runs.
+// A tryJSON is the output of "policy try --json": the first run, and with several policies also all of them
+// in runs.
 type tryJSON struct {
 	runDocument
 	Runs []runDocument `json:"runs,omitempty"`
 }
 
-// A runDocument is the result of one policy. Loads are relative to the mean, per weight,
-// and shares are from 0 to 1.
+// A runDocument is the result of one policy. Loads are relative to the mean, per weight, and shares are from
+// 0 to 1.
 type runDocument struct {
 	Policy   string  `json:"policy"`
 	Workload string  `json:"workload"`
@@ -127,8 +127,8 @@ func (r runDocument) time(period int) string {
 	return console.Brief(time.Duration(float64(period) * r.Period * float64(time.Second)))
 }
 
-// The text shows the first periods, in which most moves happen, those in which
-// owners join or leave, and a few of the rest.
+// The text shows the first periods, in which most moves happen, those in which owners join or leave, and a
+// few of the rest.
 const (
 	shownFirst = 12
 	shownRest  = 12

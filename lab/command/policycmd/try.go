@@ -37,25 +37,24 @@ type tryOptions struct {
 	plot   string
 }
 
-const tryHelp = `Tries policies against a workload, offline: any number of owners and any
-duration, in seconds. A policy has the same input as in production: the owners'
-reports of the keys that they hold, in cells, with their hottest keys, with the
-noise of counting, smoothed, and without ranges that have just moved. The
-output shows the true load.
+const tryHelp = `Tries policies against a workload, offline: any number of owners and any duration,
+in seconds. A policy has the same input as in production: the owners' reports of the
+keys that they hold, in cells, with their hottest keys, with the noise of counting,
+smoothed, and without ranges that have just moved. The output shows the true load.
 
-Time is divided into periods. At the start of one, the policy decides, from the reports of
-the previous one; in periods 0 and 1 there are no reports.
+Time is divided into periods. At the start of one, the policy decides, from the
+reports of the previous one; in periods 0 and 1 there are no reports.
 
 MAX/MEAN is the load of the most loaded owner divided by the mean, per weight. No
-policy brings it below the floor, which is the share of the hottest key alone:
-a key has one owner. MAX/BEST divides each owner's load by the mean or, if that
-is more, by its own hottest key: it shows whether the other load is balanced.
+policy brings it below the floor, which is the share of the hottest key alone: a key
+has one owner. MAX/BEST divides each owner's load by the mean or, if that is more,
+by its own hottest key: it shows whether the other load is balanced.
 
-With the workload zipf the hottest of N keys has 1/(1 + 1/2^alpha + ... +
-1/N^alpha) of all load, so --keys determines the floor: with alpha 0.8
-and a billion keys it is 1 up to 311 owners, and 1.61 for 500. Figure 10 of PRS has no
-number of keys. It begins with several servers above
-twice the mean, which requires fewer keys: with a million keys 4 of 250 are above.
+With the workload zipf the hottest of N keys has 1/(1 + 1/2^alpha + ... + 1/N^alpha)
+of all load, so --keys determines the floor: with alpha 0.8 and a billion keys it is
+1 up to 311 owners, and 1.61 for 500. Figure 10 of PRS has no number of keys. It
+begins with several servers above twice the mean, which requires fewer keys: with a
+million keys 4 of 250 are above.
 
 The workload recorded reads --file, with one record per line, as JSON:
 
@@ -66,14 +65,14 @@ or as CSV, with the header period,keys,rate. Lines are sorted by period, and a
 missing period is equal to the previous one. "leasehold-lab policy list" lists
 policies and workloads.
 
-With --json it prints an object with the result: maxOverMean,
-periodsToTarget, keysMovedShare, movesAfterStable, ranges and others, of the first
-policy. With several policies, "runs" has the results of all of them.
-With --series each has the values of each period.
+With --json it prints an object with the result: maxOverMean, periodsToTarget,
+keysMovedShare, movesAfterStable, ranges and others, of the first policy. With
+several policies, "runs" has the results of all of them. With --series each has the
+values of each period.
 
-Several policies, separated by commas, are compared. --plot draws
-the values over time, and the load of all servers that are ever above twice the
-mean, like figure 10 of PRS.`
+Several policies, separated by commas, are compared. --plot draws the values over
+time, and the load of all servers that are ever above twice the mean, like figure 10
+of PRS.`
 
 const tryExample = `  leasehold-lab policy try                                   # balanced, zipf, 250 owners
   leasehold-lab policy try --workload hot --hot 0.3 --owners 20
@@ -192,17 +191,16 @@ func (o *tryOptions) complete() (policies []partition.Policy, err error) {
 	if o.plot != "" {
 		c.KeepLoads = true
 		if _, err := figure.FormatOf(o.plot); err != nil {
-			return nil, fmt.Errorf("--plot %s: want a name that ends in .png or .svg", o.plot)
+			return nil, fmt.Errorf("--plot %s: want a name with the ending .png or .svg", o.plot)
 		}
 	}
 	return policies, o.completeWorkload(policies[0])
 }
 
-// maxTried bounds the policies that are compared: there are not many more.
+// maxTried limits the number of policies in a comparison.
 const maxTried = 6
 
-// completeWorkload makes the workload, which takes a moment, once all else is
-// known to make sense.
+// completeWorkload validates the other flags first, and then creates the workload, which takes longer.
 func (o *tryOptions) completeWorkload(first partition.Policy) error {
 	c := &o.config
 	if err := o.workload.checkFlags(o.flags); err != nil {
@@ -211,7 +209,7 @@ func (o *tryOptions) completeWorkload(first partition.Policy) error {
 	if o.workload.name == policylab.NameDiurnal && !o.flags.Changed("periods") && c.Period > 0 {
 		c.Periods = max(c.Periods, int(min(o.workload.day/c.Period+1, policylab.MaxPeriods)))
 	}
-	c.Policy, c.Workload = first, policylab.Uniform() // stands in for it
+	c.Policy, c.Workload = first, policylab.Uniform() // a placeholder for Validate
 	if err := c.Validate(); err != nil {
 		return err
 	}
@@ -220,7 +218,7 @@ func (o *tryOptions) completeWorkload(first partition.Policy) error {
 	return err
 }
 
-// inFlags is an error in terms of flags, where it is about one.
+// inFlags converts the error of an invalid value to one with the name of its flag.
 func (o *tryOptions) inFlags(err error) error {
 	var wrong *leasehold.Error
 	if errors.As(err, &wrong) && wrong.Kind == leasehold.ErrInvalid && o.flags.Lookup(wrong.Subject) != nil {
@@ -229,7 +227,7 @@ func (o *tryOptions) inFlags(err error) error {
 	return err
 }
 
-// try tries one policy, and says how far it is if anyone is watching.
+// try tries one policy, with a progress display on a terminal.
 func (o *tryOptions) try(ctx context.Context, p partition.Policy, errs console.Screen) (*policylab.Result, error) {
 	c := o.config
 	c.Policy = p
@@ -247,7 +245,7 @@ func (o *tryOptions) try(ctx context.Context, p partition.Policy, errs console.S
 	return r, err
 }
 
-// draw writes the plot to its file: all of it, or nothing.
+// draw writes the plot to its file atomically.
 func (o *tryOptions) draw(results []*policylab.Result) error {
 	format, err := figure.FormatOf(o.plot)
 	if err != nil {

@@ -35,8 +35,7 @@ func (o *workloadOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.file, "file", "", "for recorded: `file` with the loads")
 }
 
-// meantFor has the workloads of each flag. Other workloads reject the flag,
-// because it would have no effect.
+// meantFor has the workloads of each flag. Other workloads reject the flag, because it would have no effect.
 var meantFor = map[string][]string{
 	"alpha": {policylab.NameZipf, policylab.NameHot, policylab.NameDiurnal},
 	"keys":  {policylab.NameZipf, policylab.NameHot, policylab.NameDiurnal},
@@ -77,8 +76,7 @@ func (o *workloadOptions) make(seed uint64, period time.Duration) (policylab.Wor
 	return nil, noSuchName("workload", o.name, workloadNames())
 }
 
-// read reads a recorded workload. It must be a regular file: a
-// pipe may block or never end.
+// read reads a recorded workload. It must be a regular file: a pipe may block or never end.
 func (o *workloadOptions) read() (policylab.Workload, error) {
 	if o.file == "" {
 		return nil, fmt.Errorf("--workload recorded requires --file, with the loads")
@@ -105,8 +103,7 @@ func (o *workloadOptions) read() (policylab.Workload, error) {
 // maxWeights limits a list of weights to the number of owners.
 const maxWeights = policylab.MaxOwners
 
-// parseWeights parses comma-separated numbers. The lab validates
-// them.
+// parseWeights parses comma-separated numbers. The lab validates them.
 func parseWeights(text string) (weights []float64, err error) {
 	fields := strings.Split(text, ",")
 	if len(fields) > maxWeights {
@@ -122,8 +119,7 @@ func parseWeights(text string) (weights []float64, err error) {
 	return weights, nil
 }
 
-// parseChanges parses changes of the form N@PERIOD. With a negative sign the owners
-// leave.
+// parseChanges parses changes of the form N@PERIOD. With a negative sign the owners leave.
 func parseChanges(flag string, texts []string, sign int) ([]policylab.Change, error) {
 	var changes []policylab.Change
 	for _, text := range texts {

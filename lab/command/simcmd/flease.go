@@ -25,27 +25,28 @@ func NewFlease() *cobra.Command {
 		newFleaseSimCommand(), newFleaseBenchCommand(), newFleaseBenchMemberCommand())
 }
 
-const fleaseSimHelp = `Runs groups of the real Flease machine in virtual time, over a network that
-loses, duplicates and delays packets, with crashes that lose all memory, and checks on true
+const fleaseSimHelp = `Runs groups of the real Flease machine in virtual time, over a network that loses,
+duplicates and delays packets, with crashes that lose all memory, and checks on true
 time that no two processes hold one lease. Flease is safe if either the wall clocks
-agree within epsilon, or the rates of the monotonic clocks are within the drift bound.
-So there are worlds in which only the first holds (--world wall), only the second
-(--world mono), or both, and worlds in which two processes have the same ID (twins).
+agree within epsilon, or the rates of the monotonic clocks are within the drift
+bound. So there are worlds in which only the first holds (--world wall), only the
+second (--world mono), or both, and worlds in which two processes have the same ID
+(twins).
 
-Each world is created from a seed: the same seed, flags and code give the same world,
-so a violation is printed with the command that replays it.
+Each world is created from a seed: the same seed, flags and code give the same
+world, so a violation is printed with the command that replays it.
 
 With --explore it explores instead all behaviour of a group of three, up to that
-number of steps, with at most --detours steps with a fault or reordering:
-a packet is reordered or delayed, perhaps for ever, or a process crashes.
---detours -1 explores all interleavings, of which there are very many.
+number of steps, with at most --detours steps with a fault or reordering: a packet
+is reordered or delayed, perhaps for ever, or a process crashes. --detours -1
+explores all interleavings, of which there are very many.
 
 --faults is "default", "none", or kinds with weights, such as crash=3,loss=1. The
 kinds are:
 
 %s
-Exit status: 0 no violation; 1 violations; 2 the run failed; 3 no check detected
-the bug planted with --mutant; 130 interrupted.`
+Exit status: 0 no violation; 1 violations; 2 the run failed; 3 no check detected the
+bug planted with --mutant; 130 interrupted.`
 
 const fleaseSimExample = `  leasehold-lab flease sim                                  # 2000 worlds
   leasehold-lab flease sim --world mono --seeds 10000       # only monotonic clocks are reliable
@@ -62,11 +63,11 @@ func newFleaseSimCommand() *cobra.Command {
 	})
 }
 
-const fleaseBenchHelp = `Measures how many leases per second a group agrees on, on this computer: each
-member is a process of its own, and they communicate over the loopback interface. Members acquire
-new resources, in batches, all at the same time, and
-release them; only the acquisition is measured. A batch begins when all members have
-completed the previous one.
+const fleaseBenchHelp = `Measures how many leases per second a group agrees on, on this computer: each member
+is a process of its own, and they communicate over the loopback interface. Members
+acquire new resources, in batches, all at the same time, and release them; only the
+acquisition is measured. A batch begins when all members have completed the previous
+one.
 
 With --proposers 1 one member acquires, and the others are only acceptors.`
 
@@ -121,8 +122,7 @@ func fleaseBenchText(r *fleasebench.Report) string {
 const benchMember = "bench-member"
 
 // newFleaseBenchMemberCommand returns the command of a member of the benchmark. Its argument is its
-// configuration. Its standard input and output are for its parent, and it ends with the
-// input.
+// configuration. Its standard input and output are for its parent, and it ends with the input.
 func newFleaseBenchMemberCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    benchMember,

@@ -17,36 +17,34 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-const simHelp = `Runs the real protocol machines as whole clusters in virtual time: managers,
-owners, lookups and a store, on clocks with drift, over a network that loses,
-duplicates and reorders messages, with crashes, pauses, failovers and hostile messages.
-After every event it checks the invariants; for example I1: at any
-instant at most one server's check of a key succeeds. First there are faults,
-for --duration; then all of them end, and the cluster must recover by itself
-within its bound.
+const simHelp = `Runs the real protocol machines as whole clusters in virtual time: managers, owners,
+lookups and a store, on clocks with drift, over a network that loses, duplicates and
+reorders messages, with crashes, pauses, failovers and hostile messages. After every
+event it checks the invariants; for example I1: at any instant at most one server's
+check of a key succeeds. First there are faults, for --duration; then all of them
+end, and the cluster must recover by itself within its bound.
 
 Each world is created from a seed. The same seed, flags and code give the same
-world, event by event, on any computer, so a violation is printed with
-the one command that replays it with a readable trace.
+world, event by event, on any computer, so a violation is printed with the one
+command that replays it with a readable trace.
 
 Faults are injected at random, with the weights in --faults. That is "default", with
 every kind; "none"; or kinds with weights, such as owner-crash=3,loss=1. A list
-after "default," changes the default: default,hostile=0 omits one. The
-kinds are:
+after "default," changes the default: default,hostile=0 omits one. The kinds are:
 
 %s
-The summary lists branches of the machines, with how often they
-were taken. Those that were never taken were not tested by this run.
+The summary lists branches of the machines, with how often they were taken. Those
+that were never taken were not tested by this run.
 
 With --explore it explores instead all behaviour of two managers with a store and
 two owners up to that number of steps, with at most --detours steps with a fault or
-reordering: a message is reordered, duplicated, delayed or lost, the
-store does not reply, a process crashes or is stopped. A violation is printed with
-the path to it, and with the command that repeats it.
+reordering: a message is reordered, duplicated, delayed or lost, the store does not
+reply, a process crashes or is stopped. A violation is printed with the path to it,
+and with the command that repeats it.
 
-Exit status: 0 no violation; 1 violations; 2 the run failed;
-3 no check detected the bug planted with --mutant; 130 interrupted
-before a violation was found. ("go run" replaces all of these by 1.)`
+Exit status: 0 no violation; 1 violations; 2 the run failed; 3 no check detected the
+bug planted with --mutant; 130 interrupted before a violation was found. ("go run"
+replaces all of these by 1.)`
 
 const simExample = `  leasehold-lab sim                                     # the default: 1000 worlds
   leasehold-lab sim --seeds 100000 --owners 5           # more worlds, larger ones
@@ -86,8 +84,8 @@ func checkSimFlags(c *sim.Config, world *pflag.FlagSet) error {
 	return nil
 }
 
-// newSearch completes a command that searches, with a default number of worlds. Its help includes the
-// kinds of faults.
+// newSearch completes a command that searches, with a default number of worlds. Its help includes the kinds
+// of faults.
 func newSearch(p search.Protocol, kinds engine.Kinds, seeds int, check func() error, cmd *cobra.Command) *cobra.Command {
 	s := &search.Job{Protocol: p}
 	var entries []console.Entry

@@ -39,8 +39,7 @@ func (o *options) simulate(ctx context.Context, r *faults.Results) error {
 	return nil
 }
 
-// campaign runs a simulator once. Its exit status is not 0 after a violation, which
-// is also in its report.
+// campaign runs a simulator once. Its exit status is not 0 after a violation, which is also in its report.
 func (o *options) campaign(ctx context.Context, kind faults.Kind, command string, r *faults.Results) error {
 	args := strings.Fields(command + " --json")
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -79,8 +78,8 @@ func known(kind faults.Kind, counts ...map[string]int) map[string]int {
 	return out
 }
 
-// takeChaos adds reports of "leasehold-lab chaos --report", one object for each store. Each replaces
-// the previous one of the same command.
+// takeChaos adds reports of "leasehold-lab chaos --report", one object for each store. Each replaces the
+// previous one of the same command.
 func (o *options) takeChaos(r *faults.Results) error {
 	var runs []faults.Run
 	for _, name := range strings.Split(o.chaos, ",") {

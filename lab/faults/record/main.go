@@ -1,5 +1,5 @@
-// Record runs the proofs of package faults, and writes the results to
-// lab/faults/results.json, and docs/FAULTS.md, which is generated from them.
+// Record runs the proofs of package faults, and writes the results to lab/faults/results.json, and
+// docs/FAULTS.md, which is generated from them.
 //
 //	go run ./lab/faults/record               # tests and simulators
 //	go run ./lab/faults/record -missing      # only tests that have not been recorded yet

@@ -23,8 +23,7 @@ const testCommand = "go run ./lab/faults/record -only tests"
 // A pack is the tests of a directory with the same build tags.
 type pack struct{ dir, tags string }
 
-// runTests runs the tests, directory by directory. After a failure it continues with the other
-// directories.
+// runTests runs the tests, directory by directory. After a failure it continues with the other directories.
 func (o *options) runTests(ctx context.Context, r *faults.Results) error {
 	run := faults.Run{Kind: faults.Test, Command: testCommand, Date: o.date, Counts: map[string]int{}, Failures: map[string]int{}}
 	for i := range r.Runs {
@@ -98,8 +97,7 @@ func (o *options) runPack(ctx context.Context, in pack, proofs []faults.Proof, r
 	return nil
 }
 
-// outcomes returns how often each test has passed and failed, and the output of the failed
-// tests.
+// outcomes returns how often each test has passed and failed, and the output of the failed tests.
 func outcomes(text []byte) (passed, failed map[string]int, printed string) {
 	passed, failed = map[string]int{}, map[string]int{}
 	output := make(map[string][]byte)

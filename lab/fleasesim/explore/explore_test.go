@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// All interleavings, of short paths; and all paths with few detours, which are long
-// enough for a second tenure.
+// All interleavings, of short paths; and all paths with few detours, which are long enough for a second
+// tenure.
 func TestExplore(t *testing.T) {
 	leases := uint64(0)
 	for _, s := range append(Scenarios(4, explorer.Unlimited), Scenarios(12, 1)...) {

@@ -26,23 +26,20 @@ type Scenario struct {
 	Clocks [processes]Clock
 	Passes []time.Duration // by which a step may advance the time
 
-	// Detours limits the steps other than the one without a fault: a packet is
-	// reordered or delayed, perhaps for ever;
-	// a process crashes. See [explorer.Unlimited].
+	// Detours limits the steps other than the one without a fault: a packet is reordered or delayed, perhaps
+	// for ever; a process crashes. See [explorer.Unlimited].
 	Detours int8
 	// Limits of the kinds of steps.
 	Crashes, Duplicates, Tries, Releases, Ticks int8
 }
 
-// A Clock has the rates of the monotonic and the wall clock of a process, and the offset of the
-// wall clock.
+// A Clock has the rates of the monotonic and the wall clock of a process, and the offset of the wall clock.
 type Clock struct {
 	Mono, Wall float64
 	Ahead      time.Duration
 }
 
-// Scenarios returns all scenarios, with limits of steps and
-// detours.
+// Scenarios returns all scenarios, with limits of steps and detours.
 func Scenarios(depth int, detours int8) []*Scenario {
 	fair := Scenario{
 		Depth: depth, Detours: detours, Passes: []time.Duration{lease / 4, lease * 7 / 10},
@@ -53,14 +50,14 @@ func Scenarios(depth int, detours int8) []*Scenario {
 		name   string
 		clocks [processes]Clock
 	}{
-		// The first process's clocks are the slowest, so that it uses its lease for
-		// longest; wall clocks are within epsilon, monotonic rates within the bound.
+		// The first process's clocks are the slowest, so that it uses its lease for longest; wall clocks are
+		// within epsilon, monotonic rates within the bound.
 		{"both", [processes]Clock{{0.92, 1, -epsilon / 2}, {1.104, 1, epsilon / 2}, {1.104, 1, epsilon / 2}}},
-		// Only wall clocks are reliable: the monotonic clock of the first process is very slow,
-		// those of the others very fast.
+		// Only wall clocks are reliable: the monotonic clock of the first process is very slow, those of the
+		// others very fast.
 		{"wall", [processes]Clock{{0.3, 1, -epsilon / 2}, {3, 1, epsilon / 2}, {3, 1, epsilon / 2}}},
-		// Only monotonic clocks are reliable: the wall clocks of the others are fast.
-		// That cannot be detected within the duration of a lease.
+		// Only monotonic clocks are reliable: the wall clocks of the others are fast. That cannot be detected
+		// within the duration of a lease.
 		{"mono", [processes]Clock{{0.92, 1, 0}, {1.104, 1.7, 0}, {1.104, 1.7, 0}}},
 	} {
 		next := fair

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// A state is the state of the whole group. It is immutable: a
-// step creates a new one, which shares unchanged parts.
+// A state is the state of the whole group. It is immutable: a step creates a new one, which shares unchanged
+// parts.
 type state struct {
 	scenario *Scenario
 	now      time.Duration // true time
@@ -46,8 +46,7 @@ type packet struct {
 
 const resource = "r"
 
-// Begin returns a group whose processes have exchanged packets, and have removed the state of that
-// exchange.
+// Begin returns a group whose processes have exchanged packets, and have removed the state of that exchange.
 func (s *Scenario) Begin() (*state, error) {
 	st := &state{scenario: s, detours: s.Detours, crashes: s.Crashes, duplicates: s.Duplicates, tries: s.Tries, releases: s.Releases, ticks: s.Ticks}
 	for i := range st.procs {
@@ -63,7 +62,7 @@ func (s *Scenario) Begin() (*state, error) {
 			func(m *flease.Machine, now flease.Time) { m.Release(now, "warm") },
 		} {
 			st.call(i, call)
-			st.settle()
+			st.deliverAll()
 		}
 	}
 	for range 100 {
@@ -71,7 +70,7 @@ func (s *Scenario) Begin() (*state, error) {
 		for i := range st.procs {
 			st.call(i, func(m *flease.Machine, now flease.Time) { m.Advance(now) })
 		}
-		st.settle()
+		st.deliverAll()
 	}
 	st.packets = nil
 	for i, p := range st.procs {
@@ -82,7 +81,7 @@ func (s *Scenario) Begin() (*state, error) {
 	return st, nil
 }
 
-func (st *state) settle() {
+func (st *state) deliverAll() {
 	for range 100 {
 		if len(st.packets) == 0 {
 			return

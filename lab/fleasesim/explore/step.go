@@ -20,9 +20,8 @@ func (st *state) Each(visit func(next *state, what func() string)) {
 	st.eachPass(first, visit)
 }
 
-// next returns a copy for a step; nil if a detour exceeds the limit. The
-// delivery of the oldest packet is not a detour, nor are other steps
-// if there is no packet.
+// next returns a copy for a step; nil if a detour exceeds the limit. The delivery of the oldest packet is not
+// a detour, nor are other steps if there is no packet.
 func (st *state) next(detour bool) *state {
 	n := *st
 	n.acquired = false

@@ -1,9 +1,9 @@
-// Search runs simulated worlds until the first violation, or explores a small group, and
-// prints the violations as JSON. Tests build each mutant into this program: it has only
-// the simulators, and links faster than the command with its stores and servers.
+// Search runs simulated worlds until the first violation, or explores a small group, and prints the
+// violations as JSON. Tests build each mutant into this program: it has only the simulators, and links faster
+// than the command with its stores and servers.
 //
-// Its first argument is the protocol, sim or flease. Its flags are those of leasehold-lab sim,
-// or of leasehold-lab flease sim, that a mutant's World may have.
+// Its first argument is the protocol, sim or flease. Its flags are those of leasehold-lab sim, or of
+// leasehold-lab flease sim, that a mutant's World may have.
 package main
 
 import (

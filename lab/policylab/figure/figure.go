@@ -1,5 +1,5 @@
-// Package figure draws the results of policies: values over time,
-// and a version of figure 10 of PRS, the load of the heavily loaded servers.
+// Package figure draws the results of policies: values over time, and a version of figure 10 of PRS, the load
+// of the heavily loaded servers.
 package figure
 
 import (
@@ -37,19 +37,17 @@ func FormatOf(file string) (Format, error) {
 	case PNG, SVG:
 		return f, nil
 	}
-	return "", leasehold.Errorf("plot", leasehold.ErrInvalid, file, "want a name that ends in .png or .svg")
+	return "", leasehold.Errorf("plot", leasehold.ErrInvalid, file, "want a name with the ending .png or .svg")
 }
 
-// The sizes of a panel. With 3 panels in a row each has the width of a column of
-// a paper.
+// The sizes of a panel. With 3 panels in a row each has the width of a column of a paper.
 const (
 	panelWidth  = 11 * vg.Centimeter
 	panelHeight = 8 * vg.Centimeter
 )
 
-// Draw draws at least one result, all of the same length and with loads.
-// The upper row compares them, the lower one has a
-// panel for each. Equal results have equal images.
+// Draw draws at least one result, all of the same length and with loads. The upper row compares them, the
+// lower one has a panel for each. Equal results have equal images.
 func Draw(to io.Writer, format Format, results []*policylab.Result, meanLoad float64) error {
 	upper := []*plot.Plot{
 		compared(results, "Most loaded server", "load / mean", maxOverMean),
@@ -87,8 +85,7 @@ func paint(c draw.Canvas, rows ...[]*plot.Plot) {
 	}
 }
 
-// lineColor returns a distinguishable color, also for the colour-blind (Okabe and
-// Ito's palette).
+// lineColor returns a distinguishable color, also for the colour-blind (Okabe and Ito's palette).
 func lineColor(i int) color.Color {
 	palette := []color.Color{
 		color.RGBA{0x00, 0x72, 0xb2, 0xff},
@@ -145,8 +142,8 @@ func compared(results []*policylab.Result, title, unit string, of func(*policyla
 	return p
 }
 
-// newLine returns a line over all periods. It omits points inside constant sections:
-// most values are constant, and the files are much smaller.
+// newLine returns a line over all periods. It omits points inside constant sections: most values are
+// constant, and the files are much smaller.
 func newLine(r *policylab.Result, value curve, c color.Color, width vg.Length) *plotter.Line {
 	var points plotter.XYs
 	last := len(r.Samples) - 1
@@ -160,16 +157,14 @@ func newLine(r *policylab.Result, value curve, c color.Color, width vg.Length) *
 	return &plotter.Line{XYs: points, LineStyle: draw.LineStyle{Color: c, Width: width}}
 }
 
-// heavy is the multiple of the mean at which a server is drawn:
-// in PRS, 40 % with a mean of 20 %.
+// heavy is the multiple of the mean at which a server is drawn: in PRS, 40 % with a mean of 20 %.
 const heavy = 2
 
-// maxLines limits the servers in a panel: more lines would hide each other,
-// and enlarge the file.
+// maxLines limits the servers in a panel: more lines would hide each other, and enlarge the file.
 const maxLines = 60
 
-// heavilyLoaded draws figure 10 of PRS: the load of all servers that are heavily
-// loaded at any time, or of the heaviest if there are too many.
+// heavilyLoaded draws figure 10 of PRS: the load of all servers that are heavily loaded at any time, or of
+// the heaviest if there are too many.
 func heavilyLoaded(r *policylab.Result, c color.Color, meanLoad float64) *plot.Plot {
 	limit := float32(heavy * meanLoad)
 	servers := heaviest(r.Loads, limit)
@@ -224,8 +219,8 @@ func percent(busy []float32, server int) float64 {
 	return 100 * float64(busy[server])
 }
 
-// sameHeight sets the same scale for all panels. Loads above 100 % are
-// cut off, so that one hot key does not flatten the other lines.
+// sameHeight sets the same scale for all panels. Loads above 100 % are cut off, so that one hot key does not
+// flatten the other lines.
 func sameHeight(panels []*plot.Plot) {
 	top := 0.0
 	for _, p := range panels {

@@ -45,8 +45,7 @@ func newCounts() Counts {
 	return Counts{Checks: map[string]uint64{}, Faults: map[string]uint64{}, Branches: map[string]uint64{}}
 }
 
-// Digest is the result's part of a campaign's hash. It is the hash of a campaign of
-// one world.
+// Digest is the result's part of a campaign's hash. It is the hash of a campaign of one world.
 func (r *Result) Digest() uint64 {
 	h := Hash(r.Seed)
 	h.Mix(uint64(r.Hash), r.Events)
@@ -60,8 +59,7 @@ type Campaign struct {
 	Seeds      int
 	Parallel   int // concurrent worlds; default 1
 
-	// StopAfter ends the campaign after that many violations; 0 means 100,
-	// enough for a pattern.
+	// StopAfter ends the campaign after that many violations; 0 means 100, enough for a pattern.
 	StopAfter int
 	// Progress, if set, is called several times a second, from one goroutine at a time.
 	Progress func(*Summary)
@@ -76,8 +74,7 @@ type Summary struct {
 	Kinds    map[string]uint64 // of worlds
 	// Missed are the branches that no world has reached, except for unreachable ones.
 	Missed []string
-	// Hash is the sum of the digests of all worlds: it does not depend on their order
-	// or on Parallel.
+	// Hash is the sum of the digests of all worlds: it does not depend on their order or on Parallel.
 	Hash uint64
 }
 
@@ -104,8 +101,7 @@ func (s *Summary) TotalChecks() uint64 {
 	return n
 }
 
-// Run runs the campaign until it is complete or ctx ends, and returns the result so
-// far.
+// Run runs the campaign until it is complete or ctx ends, and returns the result so far.
 func (c Campaign) Run(ctx context.Context) (*Summary, error) {
 	if err := c.Simulation.Validate(); err != nil {
 		return nil, err
@@ -157,8 +153,8 @@ func (s *Summary) add(r *Result) {
 	}
 }
 
-// Convincing returns an error if a campaign without violations has too little coverage: a branch was
-// not reached, a kind of fault not injected, or an invariant not checked.
+// Convincing returns an error if a campaign without violations has too little coverage: a branch was not
+// reached, a kind of fault not injected, or an invariant not checked.
 func (s *Summary) Convincing(kinds Kinds) error {
 	if len(s.Missed) > 0 {
 		return fmt.Errorf("never reached: %s", strings.Join(s.Missed, ", "))

@@ -8,9 +8,8 @@ type Rate int64
 // TrueRate is the rate of true time.
 const TrueRate Rate = 1_000_000
 
-// A Clock is a clock of a process, monotonic or wall. It has its own rate
-// and its own origin. At rate 0 it stands still, like a monotonic clock
-// of a suspended computer.
+// A Clock is a clock of a process, monotonic or wall. It has its own rate and its own origin. At rate 0 it
+// stands still, like a monotonic clock of a suspended computer.
 type Clock[T ~int64] struct {
 	since int64 // true time of the last change
 	base  T     // the reading at that time
@@ -28,8 +27,8 @@ func (c *Clock[T]) At(now int64) T {
 	return c.base + T(d/1e6*r+d%1e6*r/1e6)
 }
 
-// When returns the first true time at which the reading is i or later, at the current rate;
-// MaxInt64 if there is none.
+// When returns the first true time at which the reading is i or later, at the current rate; MaxInt64 if there
+// is none.
 func (c *Clock[T]) When(i T) int64 {
 	if i <= c.base {
 		return c.since

@@ -29,8 +29,8 @@ func (f Faults[N]) Kinds() Kinds {
 	return kinds
 }
 
-// Pick returns the indices of the kinds in a mix, each repeated by its weight.
-// It omits a kind if skip returns true.
+// Pick returns the indices of the kinds in a mix, each repeated by its weight. It omits a kind if skip
+// returns true.
 func (f Faults[N]) Pick(m Mix, skip func() bool) []int {
 	picked := []int{}
 	for i := range f {
@@ -50,8 +50,7 @@ type Kind struct {
 // Kinds are all kinds of faults of a simulator.
 type Kinds []Kind
 
-// A Mix has the relative weights of the kinds of faults. A kind that
-// is not in it is not injected.
+// A Mix has the relative weights of the kinds of faults. A kind that is not in it is not injected.
 type Mix map[string]int
 
 // Names returns the names of all kinds.
@@ -74,8 +73,8 @@ func (k Kinds) Default() Mix {
 	return m
 }
 
-// Parse parses a fault mix: "default", "none", or a list such as
-// "owner-crash=3,loss=1". A list after "default," changes the default.
+// Parse parses a fault mix: "default", "none", or a list such as "owner-crash=3,loss=1". A list after
+// "default," changes the default.
 func (k Kinds) Parse(s string) (Mix, error) {
 	m := Mix{}
 	for i, item := range strings.Split(s, ",") {
@@ -134,8 +133,8 @@ func (k Kinds) Format(m Mix) string {
 // MixFlag returns the mix as the value of a flag.
 func (k Kinds) MixFlag(m *Mix) *MixFlag { return &MixFlag{k, m, k.Format(*m)} }
 
-// A MixFlag is a fault mix as a flag (pflag.Value). It keeps the user's text if
-// that is shorter than the formatted mix.
+// A MixFlag is a fault mix as a flag (pflag.Value). It keeps the user's text if that is shorter than the
+// formatted mix.
 type MixFlag struct {
 	kinds Kinds
 	mix   *Mix

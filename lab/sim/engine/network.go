@@ -2,9 +2,8 @@ package engine
 
 import "time"
 
-// A Network delivers messages between the endpoints of a world. It has no
-// connections and no order: the machines do not rely on further guarantees of a real
-// transport.
+// A Network delivers messages between the endpoints of a world. It has no connections and no order: the
+// machines do not rely on further guarantees of a real transport.
 type Network struct {
 	world *World
 	n     int32
@@ -20,8 +19,8 @@ type Network struct {
 	Repeat func() time.Duration
 	// Route, if set, returns the endpoint that receives a message to an endpoint.
 	Route func(to int32) int32
-	// AlwaysDraw draws a random number for each kind of fault, also while its percentage
-	// is 0. It is constant for a simulator, because its traces depend on it.
+	// AlwaysDraw draws a random number for each kind of fault, also while its percentage is 0. It is constant
+	// for a simulator, because its traces depend on it.
 	AlwaysDraw bool
 }
 

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// inOrder runs n simulations from the first seed on, at most parallel at a time, and yields their
-// results in the order of their seeds. So a caller that stops early stops at the same seed with any
-// parallelism. It ends early if ctx ends. When it returns, no simulation is running.
+// inOrder runs n simulations from the first seed on, at most parallel at a time, and yields their results in
+// the order of their seeds. So a caller that stops early stops at the same seed with any parallelism. It ends
+// early if ctx ends. When it returns, no simulation is running.
 func inOrder[R any](ctx context.Context, first uint64, n, parallel int, run func(seed uint64) R) iter.Seq[R] {
 	type job struct {
 		seed   uint64

@@ -1,11 +1,10 @@
 package engine
 
-// A Timeline is a priority queue of items by time. Items of one instant keep the
-// order in which they were added, so a simulation is deterministic.
-// It is not safe for concurrent use.
+// A Timeline is a priority queue of items by time. Items of one instant keep the order in which they were
+// added, so a simulation is deterministic. It is not safe for concurrent use.
 //
-// It is a heap of indices into a list, with four children per node. The heap has no
-// pointers, so a move needs no write barrier of the garbage collector.
+// It is a heap of indices into a list, with four children per node. The heap has no pointers, so a move needs
+// no write barrier of the garbage collector.
 type Timeline[T any] struct {
 	heap  []place
 	items []T

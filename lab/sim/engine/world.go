@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// An Event is an event at an instant of true time. What determines its
-// effect. It belongs to an endpoint of the network, or to Nowhere.
+// An Event is an event at an instant of true time. What determines its effect. It belongs to an endpoint of
+// the network, or to Nowhere.
 type Event struct {
 	At    int64  // true time, in nanoseconds
 	From  int32  // the endpoint that sent it, or Nowhere
@@ -38,8 +38,7 @@ func (v *Violation) String() string {
 	return fmt.Sprintf("%s violated at %v: %s", v.Invariant, v.At, v.Text)
 }
 
-// A World is the common part of simulated worlds. Simulators
-// embed it.
+// A World is the common part of simulated worlds. Simulators embed it.
 type World struct {
 	Result
 	Random *rand.Rand
@@ -75,8 +74,7 @@ func (w *World) Chance(n int) bool { return w.Random.IntN(n) == 0 }
 // Pick returns a random one of some values.
 func Pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// NewRand returns a source of randomness for a machine, which is independent of the draws of
-// other machines.
+// NewRand returns a source of randomness for a machine, which is independent of the draws of other machines.
 func (w *World) NewRand() *rand.Rand { return rand.New(rand.NewPCG(w.Random.Uint64(), 1)) }
 
 // Push adds an event to the queue.
@@ -117,8 +115,7 @@ func Zero(counts map[string]uint64, names ...string) {
 // Mix adds two numbers to the trace hash.
 func (w *World) Mix(a, b uint64) { w.Hash.Mix(a, b) }
 
-// Traced reports whether there is a trace. Callers use it to avoid the cost of unused
-// arguments.
+// Traced reports whether there is a trace. Callers use it to avoid the cost of unused arguments.
 func (w *World) Traced() bool { return w.text != nil }
 
 // Printf writes a line to the trace.
@@ -144,8 +141,8 @@ func (w *World) Violated(i Invariant, format string, args ...any) {
 	w.Printf("!!! %v", w.Violation)
 }
 
-// Guard runs a world and returns the result. A panic of a machine is a violation: a real
-// process handles it safely, but it is a bug.
+// Guard runs a world and returns the result. A panic of a machine is a violation: a real process handles it
+// safely, but it is a bug.
 func (w *World) Guard(run func()) *Result {
 	func() {
 		defer func() {

@@ -23,7 +23,7 @@ func (s *Scenario) Begin() (*state, error) {
 		st.boot(i, 1)
 	}
 	if s.From != Dawn {
-		if err := st.settle(); err != nil {
+		if err := st.runWithoutFaults(); err != nil {
 			return nil, err
 		}
 	}
@@ -42,9 +42,8 @@ func (s *Scenario) Begin() (*state, error) {
 	return st, nil
 }
 
-// settle executes steps without faults, until all keys have an owner
-// and all leases have been renewed once.
-func (st *state) settle() error {
+// runWithoutFaults executes steps without faults, until all keys have an owner and all leases have been renewed once.
+func (st *state) runWithoutFaults() error {
 	for range 500 {
 		if len(st.messages) > 0 {
 			l := st.messages[0]
@@ -52,12 +51,12 @@ func (st *state) settle() error {
 			st.deliver(l)
 			continue
 		}
-		if st.settled() {
+		if st.stable() {
 			return nil
 		}
 		st.pass()
 	}
-	return fmt.Errorf("the group does not settle: %s", st.holdings())
+	return fmt.Errorf("the group does not become stable: %s", st.holdings())
 }
 
 // outage crashes all managers, and restarts them when the leases of all owners are suspended.
@@ -91,8 +90,8 @@ func (st *state) suspendedOwners() int {
 	return n
 }
 
-// settled reports whether each running owner has a range, and a leader has authority.
-func (st *state) settled() bool {
+// stable reports whether each running owner has a range, and a leader has authority.
+func (st *state) stable() bool {
 	held, running := 0, 0
 	for i, p := range st.procs {
 		if p.owner == nil || p.paused {

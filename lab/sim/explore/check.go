@@ -13,9 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// The checks are those of the simulator's oracle for managers
-// and owners, as far as they are safety properties. They run in every state, so they
-// can be shorter.
+// The checks are those of the simulator's oracle for managers and owners, as far as they are safety
+// properties. They run in every state, so they can be shorter.
 
 func (st *state) violated(i engine.Invariant, format string, args ...any) {
 	if st.broken == nil {
@@ -42,16 +41,15 @@ func (st *state) checkExclusive() {
 	}
 }
 
-// checkLeaders is the basis of I1 across failovers: at most one manager has the
-// authority to act.
+// checkLeaders is the basis of I1 across failovers: at most one manager has the authority to act.
 func (st *state) checkLeaders() {
 	if a, b := st.procs[0], st.procs[1]; a != nil && b != nil && a.node.Leads(st.clock(0)) && b.node.Leads(st.clock(1)) {
 		st.violated(sim.OneLeader, "both managers act as leaders, in terms %d and %d", a.node.Term(), b.node.Term())
 	}
 }
 
-// checkRequestedLeases checks that an owner's request has all leases
-// that a check could still succeed on: the leader grants the others to other owners.
+// checkRequestedLeases checks that an owner's request has all leases that a check could still succeed on: the
+// leader grants the others to other owners.
 func (st *state) checkRequestedLeases(i int, v *owner.View, r *protocol.LeaseRequest) {
 	if st.clock(i) >= v.Until {
 		return
@@ -61,8 +59,8 @@ func (st *state) checkRequestedLeases(i int, v *owner.View, r *protocol.LeaseReq
 	}
 }
 
-// checkGaps is I3: a lease that has ended does not come back. A suspended lease has not
-// ended. It is resumed only while the store has it for this owner: then no other owner acted on it.
+// checkGaps is I3: a lease that has ended does not come back. A suspended lease has not ended. It is resumed
+// only while the store has it for this owner: then no other owner acted on it.
 func (st *state) checkGaps(i int, p *process, from, to *owner.View) {
 	for _, l := range protocol.Missing(to.Leases, from.Leases) {
 		if slices.ContainsFunc(p.ended, func(e leasehold.Lease) bool { return e.Generation == l.Generation && e.Range.Overlaps(l.Range) }) {
@@ -79,8 +77,8 @@ func (st *state) checkGaps(i int, p *process, from, to *owner.View) {
 	p.ended = append(slices.Clip(p.ended), protocol.Missing(from.Leases, to.Leases)...)
 }
 
-// checkInstalls is I2 at the owners: a lease that an owner installs was committed
-// for its session, and was not installed before.
+// checkInstalls is I2 at the owners: a lease that an owner installs was committed for its session, and was
+// not installed before.
 func (st *state) checkInstalls(i int, p *process, leases []leasehold.Lease) {
 	name := ownerNames[i-managers]
 	for _, l := range leases {

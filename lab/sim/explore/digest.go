@@ -30,8 +30,8 @@ var rules = image.Rules{
 		reflect.TypeFor[manager.Config](), reflect.TypeFor[managerproc.Config](), reflect.TypeFor[owner.Config](), reflect.TypeFor[byrecord.Config](),
 	},
 	Scratch: []string{"[]manager.Action", "[]managerproc.Action", "[]owner.Action", "[]byrecord.Action"},
-	// The configuration of a process is constant. Reasons are only displayed, and the
-	// change log is only for lookups.
+	// The configuration of a process is constant. Reasons are only displayed, and the change log is only for
+	// lookups.
 	Ignored: []string{
 		"manager.Config", "managerproc.Config", "owner.Config", "byrecord.Config", "*rand.Rand", "*storage.Catalog",
 		"table.Reason", "*keyrange.Map[github.com/leasehold-dev/leasehold/internal/core/table.Reason]", "*changelog.Log",

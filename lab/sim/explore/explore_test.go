@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// All interleavings, of short paths; and all paths with one detour, which are long enough for
-// a failover and the expiry of leases.
+// All interleavings, of short paths; and all paths with one detour, which are long enough for a failover and
+// the expiry of leases.
 func TestExplore(t *testing.T) {
 	var states, terms, changes uint64
 	for _, s := range append(Scenarios(4, explorer.Unlimited), Scenarios(35, 1)...) {
@@ -60,9 +60,8 @@ func TestSuspendedLeasesAreExplored(t *testing.T) {
 	}
 }
 
-// The number of states does not depend on the number of workers. All processes have
-// different clock rates here: which of two symmetric states is explored, and the order of its
-// successors, depends on the workers.
+// The number of states does not depend on the number of workers. All processes have different clock rates
+// here: which of two symmetric states is explored, and the order of its successors, depends on the workers.
 func TestStatesDoNotDependOnWorkers(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(25, 1), "joining/even"))
 	s.Clocks.Rates = [processes]Rate{even, even + 1, even, even + 1}
@@ -126,9 +125,8 @@ func TestStepsDoNotChangeTheirState(t *testing.T) {
 	}
 }
 
-// Symmetric states have symmetric successors, so
-// it is enough to explore one of them. The comparison ignores sequence numbers:
-// a leader that sends to two owners in one step numbers its messages in the order of their
+// Symmetric states have symmetric successors, so it is enough to explore one of them. The comparison ignores
+// sequence numbers: a leader that sends to two owners in one step numbers its messages in the order of their
 // names, and numbers of messages to different owners are not compared.
 func TestSymmetricStatesHaveSymmetricSuccessors(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(100, explorer.Unlimited), "dawn/even"))
@@ -165,8 +163,8 @@ func TestSymmetricStatesHaveSymmetricSuccessors(t *testing.T) {
 
 func set(all []uint64) []uint64 { return slices.Compact(slices.Sorted(slices.Values(all))) }
 
-// twinOf returns the state in all that is symmetric to a state: preferably not
-// equal to it, and preferably with the same sequence numbers.
+// twinOf returns the state in all that is symmetric to a state: preferably not equal to it, and preferably
+// with the same sequence numbers.
 func twinOf(st *state, all []*state, plain *kit) *state {
 	var twin *state
 	best := 0
@@ -212,8 +210,7 @@ func hashes(all []*state, k *kit) []uint64 {
 	return out
 }
 
-// A violation with clocks beyond the drift bound is found, and replay repeats its
-// path.
+// A violation with clocks beyond the drift bound is found, and replay repeats its path.
 func TestClocksBeyondTheBoundAreFound(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(40, 1), "settled/slow-leader"))
 	s.Clocks.Rates[0] = 750 // against 1100: a ratio of 1.47
@@ -275,8 +272,8 @@ func TestMessagesAreDescribed(t *testing.T) {
 	}
 }
 
-// A description contains the complete state of a machine, except for what the rules ignore:
-// machines that differ have different descriptions.
+// A description contains the complete state of a machine, except for what the rules ignore: machines that
+// differ have different descriptions.
 func TestDigestsOfDifferentMachinesDiffer(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(100, 1), "joining/even"))
 	k := newKit(s)

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// Durations in all scenarios. Leases are short relative to the TTL, and everything
-// is renewed only twice in its duration, so that few steps do nothing.
+// Durations in all scenarios. Leases are short relative to the TTL, and everything is renewed only twice in
+// its duration, so that few steps do nothing.
 const (
 	lease = 4 * time.Second
 	ttl   = 2 * time.Second
@@ -56,8 +56,8 @@ type Clocks struct {
 	Rates [processes]Rate
 }
 
-// clocks are the combinations that are explored. With slow clocks, owners use their leases for
-// longest, and a leader its authority.
+// clocks are the combinations that are explored. With slow clocks, owners use their leases for longest, and a
+// leader its authority.
 var clocks = []Clocks{
 	{"even", [processes]Rate{even, even, even, even}},
 	{"slow-owners", [processes]Rate{fast, fast, slow, slow}},
@@ -69,11 +69,9 @@ type Scenario struct {
 	From   Begin
 	Clocks Clocks
 	Depth  int // steps
-	// Detours limits the steps other than the one without a
-	// fault. See [explorer.Unlimited].
+	// Detours limits the steps other than the one without a fault. See [explorer.Unlimited].
 	Detours int8
-	// Limits of the kinds of faults: a process restarts; a message
-	// is duplicated; a process is stopped.
+	// Limits of the kinds of faults: a process restarts; a message is duplicated; a process is stopped.
 	Crashes, Duplicates, Pauses int8
 }
 
@@ -109,8 +107,7 @@ func Explorations(depth int, detours int8) []explorer.Exploration {
 	return explorer.Explorations(Scenarios(depth, detours))
 }
 
-// Scenarios returns all scenarios, with limits of steps and
-// detours.
+// Scenarios returns all scenarios, with limits of steps and detours.
 func Scenarios(depth int, detours int8) []*Scenario {
 	var all []*Scenario
 	for b := range begins {
@@ -137,8 +134,8 @@ func (s swap) at(i int) int {
 // swaps are all permutations; the rates of clocks determine which are symmetries.
 var swaps = [...]swap{{}, {owners: true}, {managers: true}, {managers: true, owners: true}}
 
-// symmetries returns the indices of the swaps that do not change a scenario: those of processes with
-// equal clock rates.
+// symmetries returns the indices of the swaps that do not change a scenario: those of processes with equal
+// clock rates.
 func (s *Scenario) symmetries() []int {
 	var out []int
 	r := &s.Clocks.Rates

@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// A state is the state of the whole cluster. It is immutable: a
-// step creates a new one, which shares unchanged parts.
+// A state is the state of the whole cluster. It is immutable: a step creates a new one, which shares
+// unchanged parts.
 type state struct {
 	scenario *Scenario
 	kit      *kit
@@ -66,8 +66,7 @@ type process struct {
 	digests digests
 }
 
-// A message is a message in flight, a request to the store, or a pending event of a
-// process.
+// A message is a message in flight, a request to the store, or a pending event of a process.
 type message struct {
 	to        int // receiver; of a request to the store, the sender
 	epoch     uint8
@@ -135,8 +134,7 @@ func ownerConfig(i int, epoch uint8) owner.Config {
 	}}
 }
 
-// call passes an event to a process, on a copy of its machine; nil if time
-// has passed.
+// call passes an event to a process, on a copy of its machine; nil if time has passed.
 func (st *state) call(i int, event any) {
 	p := *st.procs[i]
 	st.procs[i] = &p

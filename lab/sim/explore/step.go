@@ -9,9 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/explorer"
 )
 
-// next returns a copy for a step; nil if a detour exceeds the limit. These steps are
-// not detours: the oldest message is delivered; if there is none, a stopped process
-// continues, or the time advances to the next wake.
+// next returns a copy for a step; nil if a detour exceeds the limit. These steps are not detours: the oldest
+// message is delivered; if there is none, a stopped process continues, or the time advances to the next wake.
 func (st *state) next(detour bool) *state {
 	n := *st
 	n.resumed, n.refused = false, false
@@ -24,8 +23,7 @@ func (st *state) next(detour bool) *state {
 	return &n
 }
 
-// A visitor is called with each successor and the description of its step, in
-// a deterministic order.
+// A visitor is called with each successor and the description of its step, in a deterministic order.
 type visitor func(next *state, what func() string)
 
 func (st *state) Each(visit func(next *state, what func() string)) {
@@ -86,8 +84,7 @@ func without(messages []*message, i int) []*message {
 	return slices.Concat(messages[:i], messages[i+1:])
 }
 
-// deliver executes the delivery of a message. The store executes a request and replies
-// in the same step.
+// deliver executes the delivery of a message. The store executes a request and replies in the same step.
 func (st *state) deliver(l *message) {
 	p := st.procs[l.to]
 	r, isRequest := l.what.(*request)
@@ -174,8 +171,7 @@ func (st *state) hold(i int, timedOut bool) {
 	st.messages[i] = &reordered
 }
 
-// eachCrash restarts each process. If the process was stopped, the crash was at the time of
-// the stop.
+// eachCrash restarts each process. If the process was stopped, the crash was at the time of the stop.
 func (st *state) eachCrash(visit visitor) {
 	for i, p := range st.procs {
 		n := st.next(true)

@@ -84,8 +84,8 @@ func (st *state) notify(r storage.Record) {
 	}
 }
 
-// commit appends a batch if its conditions hold. It is I2 at the store: generations strictly
-// rise, and a held range is not granted to another owner.
+// commit appends a batch if its conditions hold. It is I2 at the store: generations strictly rise, and a held
+// range is not granted to another owner.
 func (st *state) commit(b *storage.Batch) storage.Outcome {
 	s := st.store
 	if b.Term != s.record.Term || b.Prev != leasehold.LSN(len(s.changes)) {
@@ -119,8 +119,7 @@ func (s *store) granted(g leasehold.Generation) *table.Change {
 	return nil
 }
 
-// uptime is the uptime of the computer of all managers: it does not reboot, and its
-// boot ID is known.
+// uptime is the uptime of the computer of all managers: it does not reboot, and its boot ID is known.
 func (st *state) uptime() time.Duration { return time.Hour + st.now }
 
 // ended reports whether a part of a lease has ended.
@@ -132,9 +131,9 @@ func (s *store) ended(l leasehold.Lease) bool {
 
 const middle leasehold.Key = 1 << 63
 
-// halves is a policy for two owners and two ranges: a single owner has both, and a second one
-// gets one. It does not depend on names, so that owners are symmetric. The exception: if
-// both are new and have no range, the first by name gets the first range.
+// halves is a policy for two owners and two ranges: a single owner has both, and a second one gets one. It
+// does not depend on names, so that owners are symmetric. The exception: if both are new and have no range,
+// the first by name gets the first range.
 type halves struct{}
 
 func (halves) Name() string { return "halves" }

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// A State is the state of the whole group. It is immutable: a
-// step creates a new one.
+// A State is the state of the whole group. It is immutable: a step creates a new one.
 type State[S any] interface {
 	// Hash identifies the state, except for the budget of faults.
 	Hash() uint64
@@ -21,8 +20,8 @@ type State[S any] interface {
 	Budget() uint64
 	// Broken returns the violated invariant, nil if there is none.
 	Broken() *Violation
-	// Each visits every successor, with a description of its step. The step without a fault
-	// is the first, and the order is deterministic.
+	// Each visits every successor, with a description of its step. The step without a fault is the first, and
+	// the order is deterministic.
 	Each(visit func(next S, what func() string))
 	// Line describes the state and the step that led to it.
 	Line(step string) string
@@ -36,8 +35,8 @@ type Scenario[S any] interface {
 	Steps() int // maximum length of a path
 	Figures() []Figure
 	Begin() (S, error)
-	// Worker returns a function that prepares a state for use by one worker,
-	// after another one has created it.
+	// Worker returns a function that prepares a state for use by one worker, after another one has created
+	// it.
 	Worker() func(S) S
 }
 
@@ -59,8 +58,8 @@ const (
 	SumOfSteps
 )
 
-// Unlimited is the number of detours for all interleavings. There are so many that the paths
-// are short; a few detours allow longer paths.
+// Unlimited is the number of detours for all interleavings. There are so many that the paths are short; a few
+// detours allow longer paths.
 const Unlimited int8 = -1
 
 // A Report is the result of an exploration.
@@ -125,8 +124,7 @@ type search[S State[S]] struct {
 	found          atomic.Pointer[trail] // to the first violation
 }
 
-// Explore explores all behaviour of a scenario. It ends at the first violation,
-// or when ctx ends.
+// Explore explores all behaviour of a scenario. It ends at the first violation, or when ctx ends.
 func Explore[S State[S]](ctx context.Context, s Scenario[S], o Options) (*Report, error) {
 	if o.Workers < 1 {
 		o.Workers = runtime.GOMAXPROCS(0)

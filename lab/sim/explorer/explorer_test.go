@@ -82,8 +82,8 @@ func (plane) Figures() []Figure {
 	return []Figure{{Key: "farthest", Text: "up to %d"}, {Key: "places", Text: "%d places", Of: SumOfStates}, {Key: "ways", Text: "%d paths", Of: SumOfSteps}}
 }
 
-// All positions within four steps, of which two may go up, are visited once. A position
-// that is reached again with fewer remaining steps is not explored again.
+// All positions within four steps, of which two may go up, are visited once. A position that is reached again
+// with fewer remaining steps is not explored again.
 func TestExplore(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		r, err := Explore(t.Context(), plane{-1, -1}, Options{Workers: workers})

@@ -25,8 +25,8 @@ func (f *frontier[T]) close() {
 	f.filled.Broadcast()
 }
 
-// take removes the last item. It returns false if the search has ended. A worker that has taken an
-// item calls put before it takes another.
+// take removes the last item. It returns false if the search has ended. A worker that has taken an item calls
+// put before it takes another.
 func (f *frontier[T]) take() (item T, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,8 +60,8 @@ type fingerprints struct {
 	}
 }
 
-// raise sets the number of a hash to v, unless it is higher. It reports whether there was one, and
-// whether it has changed.
+// raise sets the number of a hash to v, unless it is higher. It reports whether there was one, and whether it
+// has changed.
 func (f *fingerprints) raise(key uint64, v uint8) (known, raised bool) {
 	p := &f.parts[key>>58]
 	p.mu.Lock()

@@ -22,8 +22,8 @@ func (t *trail) choices() []uint16 {
 	return out
 }
 
-// text formats a trail for --replay: the number of steps, and after the colon the choices
-// other than 0, such as 12:3=5,7=1.
+// text formats a trail for --replay: the number of steps, and after the colon the choices other than 0, such
+// as 12:3=5,7=1.
 func (t *trail) text() string {
 	choices := t.choices()
 	var detours []string
@@ -58,8 +58,8 @@ func parseTrail(text string) ([]uint16, error) {
 	return choices, nil
 }
 
-// Replay repeats a path that was printed with a violation, in the same scenario,
-// and returns the violation at its end. It is an error if there is none.
+// Replay repeats a path that was printed with a violation, in the same scenario, and returns the violation at
+// its end. It is an error if there is none.
 func Replay[S State[S]](s Scenario[S], path string) (*Violation, error) {
 	choices, err := parseTrail(path)
 	if err != nil {

@@ -33,8 +33,8 @@ func (s *Job) scenarios() ([]explorer.Exploration, error) {
 	return []explorer.Exploration{one}, err
 }
 
-// An exploration is the JSON form of the result of an exploration. Fields may be added; none is
-// renamed or removed.
+// An exploration is the JSON form of the result of an exploration. Fields may be added; none is renamed or
+// removed.
 type exploration struct {
 	Depth     int        `json:"depth"`
 	Detours   int        `json:"detours"`

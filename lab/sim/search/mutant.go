@@ -20,13 +20,12 @@ import (
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
-// A mutant is a planted bug, to test that the simulator
-// finds it. The command builds itself again with one line of its
-// source replaced, and runs the result, which does the search. The flag --planted
-// contains the name of the mutant.
+// A mutant is a planted bug, to test that the simulator finds it. The command builds itself again with one
+// line of its source replaced, and runs the result, which does the search. The flag --planted contains the
+// name of the mutant.
 
-// shutdownTimeout is the time that the mutant may take to stop by itself when the user
-// interrupts, before it is killed.
+// shutdownTimeout is the time that the mutant may take to stop by itself when the user interrupts, before it
+// is killed.
 const shutdownTimeout = 10 * time.Second
 
 func (s *Job) mutantNames() []string {
@@ -72,8 +71,8 @@ func (s *Job) runMutant(ctx context.Context, out, errs io.Writer) (Outcome, erro
 	return runProgram(ctx, child)
 }
 
-// plantedArgs returns the arguments of the mutant's search: the user's flags,
-// with defaults for a search that must find a violation.
+// plantedArgs returns the arguments of the mutant's search: the user's flags, with defaults for a search that
+// must find a violation.
 func plantedArgs(flags *pflag.FlagSet, m mutant.Mutant) []string {
 	args := []string{"--planted=" + m.Name}
 	if !flags.Changed("seeds") {
@@ -93,8 +92,8 @@ func plantedArgs(flags *pflag.FlagSet, m mutant.Mutant) []string {
 
 // runProgram runs a mutant as a replacement of this process: with its output and its outcome.
 func runProgram(ctx context.Context, child *exec.Cmd) (Outcome, error) {
-	// A terminal sends Ctrl-C to both processes. A second signal from here would
-	// prevent the summary of the child.
+	// A terminal sends Ctrl-C to both processes. A second signal from here would prevent the summary of the
+	// child.
 	child.Cancel = func() error { return nil }
 	child.WaitDelay = shutdownTimeout
 	err := child.Run()

@@ -1,6 +1,6 @@
-// Package search implements "leasehold-lab sim" and "leasehold-lab flease sim": the search for
-// violations of a protocol in many simulated worlds, or in all behaviour of a small
-// group, with or without a planted bug. It reports the result as text or JSON.
+// Package search implements "leasehold-lab sim" and "leasehold-lab flease sim": the search for violations of
+// a protocol in many simulated worlds, or in all behaviour of a small group, with or without a planted bug.
+// It reports the result as text or JSON.
 package search
 
 import (
@@ -56,8 +56,7 @@ type Job struct {
 	Planted     string // name of the bug in this binary
 }
 
-// An Outcome is the result of a search, as an exit status. Scripts rely on the numbers: they do
-// not change.
+// An Outcome is the result of a search, as an exit status. Scripts rely on the numbers: they do not change.
 type Outcome int
 
 // The outcomes.
@@ -70,8 +69,8 @@ const (
 
 // Limits of the flags.
 const (
-	// maxParallel limits the concurrent worlds. More than one per processor are not
-	// faster, and each needs memory.
+	// maxParallel limits the concurrent worlds. More than one per processor are not faster, and each needs
+	// memory.
 	maxParallel = 1024
 	// maxDepth limits the steps of an exploration, to far more than is feasible.
 	maxDepth = 200
@@ -169,9 +168,8 @@ func (s *Job) outcome(violated, interrupted bool) Outcome {
 	return Passed
 }
 
-// collectLess sets the garbage collector to run when the heap has grown fivefold.
-// Worlds are small, short-lived and allocate much: with the default
-// a third of the time is spent in the collector. GOGC takes
+// collectLess sets the garbage collector to run when the heap has grown fivefold. Worlds are small,
+// short-lived and allocate much: with the default a third of the time is spent in the collector. GOGC takes
 // precedence.
 func collectLess() {
 	if os.Getenv("GOGC") == "" {
@@ -210,8 +208,7 @@ func (s *Job) replaySeed(seed uint64) string {
 	return strings.Join(words, " ")
 }
 
-// AddFlags adds the flags of a search, in the order of the help, with a default
-// number of seeds.
+// AddFlags adds the flags of a search, in the order of the help, with a default number of seeds.
 func (s *Job) AddFlags(flags *pflag.FlagSet, seeds int) {
 	s.Flags = flags
 	flags.SortFlags = false

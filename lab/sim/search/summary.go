@@ -11,12 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// maxShown limits the violations in the text; ten are enough for a pattern.
-// The JSON has all.
+// maxShown limits the violations in the text; ten are enough for a pattern. The JSON has all.
 const maxShown = 10
 
-// text formats the report for a terminal: the coverage first, and the result
-// last, next to the prompt.
+// text formats the report for a terminal: the coverage first, and the result last, next to the prompt.
 func (r *report) text(width int) string {
 	var out strings.Builder
 	section := func(title string, names []string, count func(name string) console.Entry) {

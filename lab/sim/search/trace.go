@@ -43,12 +43,10 @@ func (s *Job) traceVerdict(r *engine.Result) string {
 	return fmt.Sprintf("\n%s in the world of seed %d%s\n", console.Good("no violation"), r.Seed, kind) + numbers
 }
 
-// runReadably runs one world, and returns nil if ctx ended or out failed
-// before the end of the world.
+// runReadably runs one world, and returns nil if ctx ended or out failed before the end of the world.
 //
-// A world cannot be cancelled, and the trace of a simulated day is long.
-// So its goroutine exits in the next write of the trace. This is safe, because nothing
-// outside of the goroutine uses the world.
+// A world cannot be cancelled, and the trace of a simulated day is long. So its goroutine exits in the next
+// write of the trace. This is safe, because nothing outside of the goroutine uses the world.
 func (s *Job) runReadably(ctx context.Context, out io.Writer) (r *engine.Result) {
 	done := make(chan struct{})
 	go func() {

@@ -35,8 +35,8 @@ func (w *writer) text(s string) {
 	w.out = append(w.out, s...)
 }
 
-// Names appends the name of a process in a description to b: the permuted name. A nil Names
-// does not change names.
+// Names appends the name of a process in a description to b: the permuted name. A nil Names does not change
+// names.
 type Names func(b, name []byte) []byte
 
 // Copy returns a copy of the value at p.
@@ -48,8 +48,7 @@ func Copy[T any](k *Kit, p *T) *T {
 	return out
 }
 
-// Append appends a description of the value at p. Values with equal descriptions
-// behave the same.
+// Append appends a description of the value at p. Values with equal descriptions behave the same.
 func Append[T any](k *Kit, b []byte, p *T, names Names) []byte {
 	w := &k.writer
 	w.out, w.names, w.seen = b, names, w.seen[:0]
@@ -167,8 +166,7 @@ func (k *Kit) fillSlice(p *plan) {
 	}
 }
 
-// fillSorted describes a slice of pointers in the order of the names in the
-// description.
+// fillSorted describes a slice of pointers in the order of the names in the description.
 func (k *Kit) fillSorted(p *plan, field string) {
 	elem := k.plan(p.typ.Elem())
 	f, found := p.typ.Elem().Elem().FieldByName(field)

@@ -75,8 +75,7 @@ func newPlace() *place {
 
 func describe(k *Kit, p *place) string { return string(Append(k, nil, p, nil)) }
 
-// A copy is equal, has the same shape, and shares nothing with the original but
-// immutable values.
+// A copy is equal, has the same shape, and shares nothing with the original but immutable values.
 func TestCopy(t *testing.T) {
 	k, p := newTestKit(), newPlace()
 	before := describe(k, p)
@@ -106,7 +105,7 @@ func TestCopy(t *testing.T) {
 }
 
 // The description changes with each value, except where a rule ignores the value.
-func TestDescriptionsHaveEverything(t *testing.T) {
+func TestDescriptionsContainEveryField(t *testing.T) {
 	k := newTestKit()
 	before := describe(k, newPlace())
 	for what, change := range map[string]func(*place){
@@ -148,8 +147,7 @@ func TestDescriptionsHaveEverything(t *testing.T) {
 	}
 }
 
-// If a and b are exchanged in a place, the description with exchanged names equals that of the
-// original.
+// If a and b are exchanged in a place, the description with exchanged names equals that of the original.
 func TestNames(t *testing.T) {
 	k := newTestKit()
 	swap := func(b, n []byte) []byte { return append(b, n[0]^'a'^'b') }
@@ -165,7 +163,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestNoPlanForAChannel(t *testing.T) {
+func TestChannelsCannotBeCopied(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("a channel was copied")

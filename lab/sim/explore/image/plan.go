@@ -8,29 +8,25 @@ import (
 	"unsafe"
 )
 
-// Rules are the exceptions for some types. Types are given as strings where they are not exported,
-// such as "*table.Holder".
+// Rules are the exceptions for some types. Types are given as strings where they are not exported, such as
+// "*table.Holder".
 type Rules struct {
-	// Shared are types of immutable values: copies
-	// share what they point to.
+	// Shared are types of immutable values: copies share what they point to.
 	Shared []reflect.Type
-	// Scratch are types of values that are not used after a step. They are neither copied nor
-	// described.
+	// Scratch are types of values that are not used after a step. They are neither copied nor described.
 	Scratch []string
 	// Ignored are types that do not affect the future: they are copied, and not described.
 	Ignored []string
 	// IgnoredFields are fields that do not affect the future, such as "block.own".
 	IgnoredFields []string
 	// Sorted are slice types that are sorted by a process name, with the field of that name. They are
-	// described in the order of the names in the
-	// description.
+	// described in the order of the names in the description.
 	Sorted map[string]string
 	// Names are the types of process names.
 	Names []reflect.Type
 }
 
-// A Kit copies and describes values by rules. It caches plans, and is not safe for
-// concurrent use.
+// A Kit copies and describes values by rules. It caches plans, and is not safe for concurrent use.
 type Kit struct {
 	rules  Rules
 	plans  map[reflect.Type]*plan
@@ -52,8 +48,7 @@ type plan struct {
 	write func(w *writer, at unsafe.Pointer)
 }
 
-// plan returns the plan of a type. It adds the plan before its functions are complete,
-// for recursive types.
+// plan returns the plan of a type. It adds the plan before its functions are complete, for recursive types.
 func (k *Kit) plan(t reflect.Type) *plan {
 	if p := k.plans[t]; p != nil {
 		return p

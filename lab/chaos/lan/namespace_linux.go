@@ -28,10 +28,10 @@ const mtu = 9000
 // device is the name of the interface in each namespace.
 const device = "lan0"
 
-// settle moves the thread of the calling goroutine into a new namespace with the host's address, until
+// enterNamespace moves the thread of the calling goroutine into a new namespace with the host's address, until
 // leave is called. The thread must not end with the goroutine: a process that was started from it with
 // a parent death signal would be killed.
-func (h *Host) settle() error {
+func (h *Host) enterNamespace() error {
 	runtime.LockOSThread()
 	origin, err := os.Open(ownSpace)
 	if err != nil {
@@ -75,8 +75,8 @@ func goTo(space *os.File) error {
 }
 
 const (
-	// resendPath is the maximum retransmission timeout of TCP, since Linux 6.15, and resendsPath
-	// the number of retransmissions.
+	// resendPath is the maximum retransmission timeout of TCP, since Linux 6.15, and resendsPath the number
+	// of retransmissions.
 	resendPath  = "/proc/sys/net/ipv4/tcp_rto_max_ms"
 	resendsPath = "/proc/sys/net/ipv4/tcp_retries2"
 	mostResends = 255

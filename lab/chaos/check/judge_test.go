@@ -18,13 +18,13 @@ const (
 	tick       = oracle.Time(100 * time.Millisecond)
 	tenureTime = 10 * tick
 	lifeTime   = 600 * tick
-	margin     = oracle.Time(time.Minute) // before which records are settled
+	margin     = oracle.Time(time.Minute) // between the time of judging and the present
 )
 
 // A generator writes the records of a number of leases to a book, in order, and adds a violation at one of them.
 type generator struct {
 	random  *rand.Rand
-	settle  bool
+	during  bool
 	violate func(at *generator)
 	book    *Book
 	caller  *Caller
@@ -41,15 +41,15 @@ func (s *generator) generate(leases, violated leasehold.Generation) *Book {
 		if s.lease == violated {
 			s.violate(s)
 		}
-		if s.settle && s.lease%7 == 0 {
-			s.book.Settle(s.now - margin)
+		if s.during && s.lease%7 == 0 {
+			s.book.Judge(s.now - margin)
 		}
 	}
 	return s.book
 }
 
-// writeTenure writes one tenure, in which the register is written and read. The caller
-// receives its loss when it is over.
+// writeTenure writes one tenure, in which the register is written and read. The caller receives its loss when
+// it is over.
 func (s *generator) writeTenure() {
 	for end := s.now + tenureTime; s.now < end; s.now += tick {
 		if s.now%lifeTime == 0 {
@@ -86,9 +86,9 @@ func (s *generator) call(what int) {
 	s.value = fresh
 }
 
-// TestSettled: judging during the run has the same result as judging at the end, and
-// judged records are dropped.
-func TestSettled(t *testing.T) {
+// TestJudgingDuringTheRun: judging during the run has the same result as judging at the end, and judged records are
+// dropped.
+func TestJudgingDuringTheRun(t *testing.T) {
 	for name, violate := range map[string]func(s *generator){
 		"nothing":                func(*generator) {},
 		"a register":             func(s *generator) { read("never written", s.lease, s.now, s.now+1)(s.book, s.caller) },
@@ -100,26 +100,26 @@ func TestSettled(t *testing.T) {
 		"a generation once more": func(s *generator) { held(99, 1, s.now, s.now+tick/2)(s.book, s.caller); s.now += tick },
 	} {
 		t.Run(name, func(t *testing.T) {
-			write := func(settle bool) *Book {
-				s := &generator{random: rand.New(rand.NewPCG(1, 1)), settle: settle, violate: violate}
+			write := func(during bool) *Book {
+				s := &generator{random: rand.New(rand.NewPCG(1, 1)), during: during, violate: violate}
 				return s.generate(400, 303)
 			}
-			whole, settled := write(false), write(true)
-			if n := len(settled.tenures[key]); n > 200 {
+			whole, judged := write(false), write(true)
+			if n := len(judged.tenures[key]); n > 200 {
 				t.Errorf("%d tenures are kept", n)
 			}
-			if n := len(settled.callers); n > 5 {
+			if n := len(judged.callers); n > 5 {
 				t.Errorf("%d callers are kept", n)
 			}
-			if n := len(settled.tables); n > 200 {
+			if n := len(judged.tables); n > 200 {
 				t.Errorf("%d tables are kept", n)
 			}
-			r := settled.registers["key-0"]
+			r := judged.registers["key-0"]
 			if n := len(r.calls) + len(r.unknown); n > 1000 {
 				t.Errorf("%d histories and writes are kept", n)
 			}
 			want, wantCounts := whole.Violations()
-			found, counts := settled.Violations()
+			found, counts := judged.Violations()
 			if name == "nothing" {
 				if diff := cmp.Diff(wantCounts, counts); diff != "" || len(want)+len(found) > 0 {
 					t.Errorf("%v, %v, %s", want, found, diff)
