@@ -1,9 +1,9 @@
-// Command availability asks how long keys are not served when something fails: a
-// rack of servers, as in PRS's figure 9, a server, the leader, the leader of the
-// store; and when a server is shut down as it should be.
+// Command availability measures how long keys are unavailable after failures of a rack
+// of servers, as in PRS's figure 9, a server, the leader or the store's leader, and when
+// a server is drained.
 //
-//	cd lab/bench && go run ./availability          all of it, in four minutes
-//	cd lab/bench && go run ./availability -quick   without the rack, in half a minute
+//	cd lab/bench && go run ./availability          four minutes
+//	cd lab/bench && go run ./availability -quick   without the rack, half a minute
 package main
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-const about = "For how long is a key not served? Three managers with their stores embedded, servers with the library's owners, and frontends that find the\n" +
-	"server of a key with the library's lookup and call it, again until it is served: all of them processes, with the usual times (leases of 10 s,\n" +
-	"a leader of 2 s). What counts is how long an operation takes, from its begin until it is served. 128 frontends watch a key each, and\n" +
-	"call again 5 ms after they were served, while a server is shut down, or dies, or the leader dies, or the store's leader does. Leases go on\n" +
-	"without a leader, so nothing should be felt when one dies; what cannot happen meanwhile is a change, and how long that\n" +
-	"lasts is measured as well: until a namespace could be made. Then PRS's figure 9: a rack of 50 of 250 servers is reset."
+const about = "How long is a key unavailable? Three managers with embedded stores, servers with the library's owners, and frontends that find the server\n" +
+	"of a key with the library's lookup and retry until it is served: all are processes, with the default times (leases of 10 s, a leader TTL of\n" +
+	"2 s). The measured time of an operation is from its start until it is served. 128 frontends call one key each, and call again 5 ms after\n" +
+	"they were served, while a server is drained or killed, or the leader or the store's leader is killed. Leases stay valid without a leader,\n" +
+	"so requests should not be delayed then; the table cannot change meanwhile, and that time is measured, too: until a\n" +
+	"namespace was created. Then PRS's figure 9: a rack of 50 of 250 servers is reset."
 
 func main() {
 	proc.Play(loadgen.Roles())
@@ -32,7 +32,7 @@ func main() {
 	})
 }
 
-// servers is how many there are for single events, each a process.
+// servers is the number of servers for single events, each in a process.
 const servers = 4
 
 func run(ctx context.Context, r *report.Run) error {
@@ -42,10 +42,10 @@ func run(ctx context.Context, r *report.Run) error {
 	if err != nil {
 		return err
 	}
-	r.Step("%d managers and %d servers are there", len(s.group.All), servers)
+	r.Step("%d managers and %d servers are running", len(s.group.All), servers)
 	outcomes := make([][]outcome, len(all))
 	err = report.Rounds(ctx, r.Rounds, len(all), func(round, i int) error {
-		o, err := s.undergo(ctx, all[i])
+		o, err := s.measureEvent(ctx, all[i])
 		if err != nil {
 			return fmt.Errorf("%s: %w", all[i].title, err)
 		}
@@ -69,7 +69,7 @@ func run(ctx context.Context, r *report.Run) error {
 	return nil
 }
 
-// What the papers' texts say, and what our own times allow.
+// Numbers in the papers' texts, and the bounds of our own times.
 const (
 	paperLease  = 60.0 // seconds: Centrifuge's leases, for which the keys of a server that dies are not served (5.1.1)
 	paperReset  = 60.0 // seconds: PRS restores availability after a rack is reset in less than a minute (7.2)

@@ -69,10 +69,10 @@ func TestHeavyServersSaysHowMany(t *testing.T) {
 
 // TestSaid: the spread is left out where it is none.
 func TestSaid(t *testing.T) {
-	if got := said(report.Summarise([]float64{1.001, 1.002}), 2); got != "1.00" {
+	if got := cellText(report.Summarise([]float64{1.001, 1.002}), 2); got != "1.00" {
 		t.Errorf("got %q", got)
 	}
-	if got := said(report.Summarise([]float64{1, 2, 4}), 1); got != "2.0 (1.0 to 4.0)" {
+	if got := cellText(report.Summarise([]float64{1, 2, 4}), 1); got != "2.0 (1.0 to 4.0)" {
 		t.Errorf("got %q", got)
 	}
 }

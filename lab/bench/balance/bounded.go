@@ -159,7 +159,7 @@ func (b *byLoad) Name() string { return b.name }
 // Assign places all partitions. It remembers what they cost, and is for one
 // goroutine.
 func (b *byLoad) Assign(in partition.Input) (partition.Assignment, error) {
-	b.learn(in.Loads)
+	b.updateLoads(in.Loads)
 	places := circle(in.Members)
 	total := 0.0
 	for i := range int(b.partitions) {
@@ -195,7 +195,7 @@ func (b *byLoad) load(i int) float64 {
 // learn takes over what is known of partitions. A cell may reach over several of
 // them: what it costs is divided among them by their keys, but for its hot keys, of
 // which it is known where they are.
-func (b *byLoad) learn(loads partition.Loads) {
+func (b *byLoad) updateLoads(loads partition.Loads) {
 	if len(loads.Cells) == 0 {
 		return
 	}

@@ -114,14 +114,14 @@ func TestByLoadWithoutLoadsIsTheLibrary(t *testing.T) {
 func TestByLoadLearns(t *testing.T) {
 	b := &byLoad{partitions: 4}
 	const quarter = 1 << 62
-	b.learn(partition.Loads{
+	b.updateLoads(partition.Loads{
 		Cells: []partition.Cell{{Range: leasehold.Range{Limit: 2 * quarter}, Rate: 10}, {Range: leasehold.Range{Start: 2 * quarter}, Rate: 8}},
 		Hot:   []partition.HotKey{{Key: quarter + 5, Rate: 6}},
 	})
 	if want := []float64{2, 8, 4, 4}; !slices.Equal(b.loads, want) {
 		t.Errorf("got %v, want %v", b.loads, want)
 	}
-	b.learn(partition.Loads{Cells: []partition.Cell{
+	b.updateLoads(partition.Loads{Cells: []partition.Cell{
 		{Range: leasehold.Range{Limit: quarter}, Rate: 1},
 		{Range: leasehold.Range{Start: 3 * quarter, Limit: 3*quarter + quarter/2}, Rate: 99}, // half of it is not enough
 	}})

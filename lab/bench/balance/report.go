@@ -32,7 +32,7 @@ func (t trial) over(of func(*policylab.Result) float64) report.Summary {
 }
 
 // said is a summary in a cell of a table, with so many digits.
-func said(s report.Summary, digits int) string {
+func cellText(s report.Summary, digits int) string {
 	text := func(x float64) string { return fmt.Sprintf("%.*f", digits, x) }
 	if text(s.Low) == text(s.High) {
 		return text(s.Median)
@@ -78,8 +78,8 @@ func conclude(r *report.Result, s scenario, trials []trial) {
 		p := overTime("Most loaded owner", "load / best", trials, func(r *policylab.Result, i int) float64 { return r.Samples[i].MaxOverUnavoidable })
 		r.AddPlot(hotPart, "the highest load over the best that is possible, over time, when a key gets hot", p.Write)
 	case membersPart:
-		r.Add(report.Section{Title: "Owners leave and join", Text: membersText, Table: comings("Keys moved, in percent", trials, movedCell)})
-		r.Add(report.Section{Table: comings("Highest load over the mean", trials, highestCell)})
+		r.Add(report.Section{Title: "Owners leave and join", Text: membersText, Table: memberTable("Keys moved, in percent", trials, movedCell)})
+		r.Add(report.Section{Table: memberTable("Highest load over the mean", trials, highestCell)})
 		p := overTime("Most loaded owner", "load / mean", trials, func(r *policylab.Result, i int) float64 { return r.Samples[i].MaxOverMean })
 		r.AddPlot(membersPart, "the highest load over the mean, over time, as owners leave and join", p.Write)
 		reportMembers(r, trials)
@@ -90,8 +90,8 @@ func conclude(r *report.Result, s scenario, trials []trial) {
 func evenness(trials []trial) *report.Table {
 	t := report.NewTable("", "policy", "highest load over the mean, at first", "at last", "over the best, at last", "keys moved, %", "in a late round, %", "ranges")
 	for _, x := range trials {
-		t.Add(x.name, said(x.over(firstOverMean), 2), said(x.over(lastOverMean), 2), said(x.over(lastOverBest), 2),
-			said(x.over(movedPercent), 2), said(x.over(latePercent), 3), int(x.over(func(r *policylab.Result) float64 { return float64(r.Last().Ranges) }).Median))
+		t.Add(x.name, cellText(x.over(firstOverMean), 2), cellText(x.over(lastOverMean), 2), cellText(x.over(lastOverBest), 2),
+			cellText(x.over(movedPercent), 2), cellText(x.over(latePercent), 3), int(x.over(func(r *policylab.Result) float64 { return float64(r.Last().Ranges) }).Median))
 	}
 	return t
 }
@@ -135,8 +135,8 @@ func aboveAtLast(r *policylab.Result) float64  { return above(r, len(r.Loads)-1)
 func heavy(trials []trial) *report.Table {
 	t := report.NewTable("", "policy", "servers above 40 %, at first", "at last", "over the best, at first", "at last", "keys moved, %", "in a late round, %")
 	for _, x := range trials {
-		t.Add(x.name, said(x.over(aboveAtFirst), 0), said(x.over(aboveAtLast), 0), said(x.over(func(r *policylab.Result) float64 { return r.First().MaxOverUnavoidable }), 2),
-			said(x.over(lastOverBest), 2), said(x.over(movedPercent), 2), said(x.over(latePercent), 3))
+		t.Add(x.name, cellText(x.over(aboveAtFirst), 0), cellText(x.over(aboveAtLast), 0), cellText(x.over(func(r *policylab.Result) float64 { return r.First().MaxOverUnavoidable }), 2),
+			cellText(x.over(lastOverBest), 2), cellText(x.over(movedPercent), 2), cellText(x.over(latePercent), 3))
 	}
 	return t
 }
@@ -207,7 +207,7 @@ type event struct {
 	from        int // the period in which it happens
 }
 
-func happenings() []event {
+func memberEvents() []event {
 	return []event{
 		{"one-leaves", "1 of 250 leaves", oneGoes},
 		{"one-joins", "1 joins 249", oneComes},
@@ -229,15 +229,15 @@ func (e event) moved(r *policylab.Result) float64 { return movedBetween(r, e.fro
 func (e event) atOnce(r *policylab.Result) float64 { return r.Samples[e.from].MaxOverMean }
 func (e event) later(r *policylab.Result) float64  { return r.Samples[e.from+untilNext-1].MaxOverMean }
 
-func comings(title string, trials []trial, cell func(trial, event) string) *report.Table {
+func memberTable(title string, trials []trial, cell func(trial, event) string) *report.Table {
 	header := []string{"policy"}
-	for _, e := range happenings() {
+	for _, e := range memberEvents() {
 		header = append(header, e.title)
 	}
 	t := report.NewTable(title, header...)
 	for _, x := range trials {
 		row := []any{x.name}
-		for _, e := range happenings() {
+		for _, e := range memberEvents() {
 			row = append(row, cell(x, e))
 		}
 		t.Add(row...)
@@ -245,14 +245,14 @@ func comings(title string, trials []trial, cell func(trial, event) string) *repo
 	return t
 }
 
-func movedCell(x trial, e event) string { return said(x.over(e.moved), 2) }
+func movedCell(x trial, e event) string { return cellText(x.over(e.moved), 2) }
 
 func highestCell(x trial, e event) string {
 	return fmt.Sprintf("%.2f, then %.2f", x.over(e.atOnce).Median, x.over(e.later).Median)
 }
 
 func reportMembers(r *report.Result, trials []trial) {
-	ours, all := find(trials, nameBalanced), happenings()
+	ours, all := find(trials, nameBalanced), memberEvents()
 	for _, e := range all[2:] {
 		for _, peer := range []string{namePlain, nameBounded} {
 			r.Less("moved-when-"+e.name, ours.over(e.moved).Median, "%", peer, find(trials, peer).over(e.moved).Median)

@@ -131,7 +131,7 @@ func (m *FloorMember) run() {
 		n, from, err := m.socket.ReadFromUDPAddrPort(in)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			m.look()
+			m.poll()
 		case err != nil:
 			return
 		case n == floorSize:
@@ -141,7 +141,7 @@ func (m *FloorMember) run() {
 }
 
 // look begins what is wanted, and sends again what was lost.
-func (m *FloorMember) look() {
+func (m *FloorMember) poll() {
 	now := time.Now()
 	// An order that comes after we looked moves the deadline that we set before.
 	_ = m.socket.SetReadDeadline(now.Add(floorResend))

@@ -30,12 +30,12 @@ import (
 type ZooKeeper struct {
 	Version string
 
-	members  proc.Group
-	sessions []*zk.Conn
-	swarm    Swarm
-	parent   string // of the nodes of the last turn
-	paths    []string
-	forget   func() bool // cancels that the end of the context ends the sessions
+	members     proc.Group
+	sessions    []*zk.Conn
+	swarm       Swarm
+	parent      string // of the nodes of the last turn
+	paths       []string
+	cancelClose func() bool // cancels that the end of the context ends the sessions
 }
 
 // maxDeletions is how many nodes are deleted in one request.
@@ -62,7 +62,7 @@ func StartZooKeeper(ctx context.Context, dir string, fsync bool, limit time.Dura
 		return nil, err
 	}
 	// Its client library takes no context.
-	z.forget = context.AfterFunc(ctx, z.endSessions)
+	z.cancelClose = context.AfterFunc(ctx, z.endSessions)
 	return z, nil
 }
 
@@ -154,8 +154,8 @@ func (z *ZooKeeper) endSessions() {
 
 // Close ends all sessions and servers, and waits for them.
 func (z *ZooKeeper) Close() {
-	if z.forget != nil {
-		z.forget()
+	if z.cancelClose != nil {
+		z.cancelClose()
 	}
 	z.endSessions()
 	z.members.Close()

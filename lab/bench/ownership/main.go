@@ -1,9 +1,8 @@
-// Command ownership asks what a server pays to know that it still owns what it
-// is about to serve: owner.Check and owner.Held beside a reading of the clock, and
-// beside what one can ask etcd.
+// Command ownership measures the cost of verifying ownership of a key: owner.Check and
+// owner.Held, compared with a reading of the clock and with etcd.
 //
-//	cd lab/bench && go run ./ownership          all of it, in a minute
-//	cd lab/bench && go run ./ownership -quick   in seconds
+//	cd lab/bench && go run ./ownership          a minute
+//	cd lab/bench && go run ./ownership -quick   seconds
 package main
 
 import (
@@ -15,12 +14,12 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-const about = "What does a server pay to know that it still owns the key of a request? `Check` finds the lease of a key, `Held` asks whether a lease\n" +
-	"was held all along; both read the clock, and ask nobody. The floor is one reading of the clock. With etcd there are two ways. One is to look\n" +
-	"whether `concurrency.Session` has ended, which is a look at a channel: it costs nothing, and says nothing, since it ends when the client\n" +
-	"has noticed, which may be after others have got the lock. The other is to ask etcd: `TimeToLive` of the lease, or a `Get` of the key,\n" +
-	"which goes to the leader (linearizable) or only to the nearest member (serializable, which may be old). etcd is one member here, on the\n" +
-	"same computer, over the loopback: the least that it can cost. The owner has 64 leases, and the map 8,000 values."
+const about = "What does it cost a server to verify that it still owns the key of a request? `Check` finds the lease of a key, `Held` checks that a lease\n" +
+	"was held without interruption; both read the clock, without communication. The lower bound is one reading of the clock. With etcd there are two\n" +
+	"ways. One is to check whether `concurrency.Session` has ended, by a channel: it is cheap and no guarantee, since the session ends when the client\n" +
+	"detects it, which may be after another client got the lock. The other is a request to etcd: `TimeToLive` of the lease, or a `Get` of the key,\n" +
+	"from the leader (linearizable) or from the nearest member (serializable, possibly stale). etcd is one member on the same machine, over\n" +
+	"the loopback: its minimum cost. The owner has 64 leases, and the map 8,000 values."
 
 func main() {
 	proc.Play(locks.Roles())
@@ -55,7 +54,7 @@ func run(ctx context.Context, r *report.Run) error {
 	}
 	conclude(r.Result, standings(checked), standings(kept))
 	r.Add(report.Section{Title: "A check", Table: costs(checked, nameSince)})
-	r.Add(report.Section{Title: "A value", Text: "What `leasemap` adds to a map with a lock around it: a check before, and one after.", Table: costs(kept, namePlain)})
+	r.Add(report.Section{Title: "A value", Text: "The cost of `leasemap` compared with a map and a mutex: a check before and after each operation.", Table: costs(kept, namePlain)})
 	return nil
 }
 
@@ -89,7 +88,7 @@ func conclude(r *report.Result, checks, maps map[string]report.Standing) {
 		more := of(maps[name]) - of(maps[namePlain])
 		r.Want(name+" less than 300 ns more than a map and a mutex", more, "ns", more < 300)
 	}
-	// What cores are worth for readings of the clock, for which they share nothing.
+	// Relative to readings of the clock, which share no data between cores.
 	gain := report.PairedRatio(maps[nameUpdate].Turns, maps[nameUpdateAll].Turns) / report.PairedRatio(maps[nameSince].Turns, maps[nameSinceAll].Turns)
 	r.Want("Update gains from all cores at least 0.6 of what a reading of the clock does", gain, "", gain >= 0.6)
 	for _, s := range []report.Standing{checks[nameCheck], checks[nameHeld], maps[nameUpdate]} {

@@ -97,7 +97,7 @@ const maxTogether = 10_000
 
 // heats returns the services that run at a time: all, but for sizes at which there is
 // memory only for one.
-func heats(s size) (all [][]starter) {
+func concurrentStarters(s size) (all [][]starter) {
 	if s.conns <= maxTogether {
 		return [][]starter{starters()}
 	}

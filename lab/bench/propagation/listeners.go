@@ -180,7 +180,7 @@ func (l *Listeners) Arm(number uint64, _ *struct{}) error {
 	for _, s := range l.streams {
 		for s.number.Load() < number {
 			if time.Now().After(deadline) {
-				return l.trouble()
+				return l.receiveError()
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -205,7 +205,7 @@ func (l *Listeners) Wait(_ struct{}, r *Received) error {
 	select {
 	case <-l.all:
 	case <-time.After(patience):
-		return l.trouble()
+		return l.receiveError()
 	}
 	*r = Received{Number: l.streams[0].number.Load(), Bytes: int(l.bytes.Load())}
 	for _, s := range l.streams {
@@ -214,7 +214,7 @@ func (l *Listeners) Wait(_ struct{}, r *Received) error {
 	return nil
 }
 
-func (l *Listeners) trouble() error {
+func (l *Listeners) receiveError() error {
 	if lost := l.lost.Load(); lost != nil {
 		return fmt.Errorf("a connection has ended: %w", *lost)
 	}

@@ -51,7 +51,7 @@ func TestMessage(t *testing.T) {
 
 func TestSizes(t *testing.T) {
 	all, short := sizes(false, 20_000)
-	if last := all[3]; !short || last != (size{19_000, 19_000}) || len(heats(last)) != 3 {
+	if last := all[3]; !short || last != (size{19_000, 19_000}) || len(concurrentStarters(last)) != 3 {
 		t.Errorf("few files: %v, %v", all, short)
 	}
 	all, short = sizes(false, 1<<20)
@@ -62,7 +62,7 @@ func TestSizes(t *testing.T) {
 		if s.own() && s.conns > 10_000 {
 			continue
 		}
-		if got := heats(s); len(got) != 1 || len(got[0]) != 3 {
+		if got := concurrentStarters(s); len(got) != 1 || len(got[0]) != 3 {
 			t.Errorf("%v has heats of %v", s, got)
 		}
 	}

@@ -55,7 +55,7 @@ func run(ctx context.Context, r *report.Run, only int) (err error) {
 	}
 	steps := 0
 	for _, s := range all {
-		steps += len(starters()) + len(heats(s))*s.rounds(r.Rounds)
+		steps += len(starters()) + len(concurrentStarters(s))*s.rounds(r.Rounds)
 	}
 	r.Expect(steps)
 	found := make(map[size][]outcome)
@@ -70,9 +70,9 @@ func run(ctx context.Context, r *report.Run, only int) (err error) {
 
 func measure(ctx context.Context, r *report.Run, s size) (all []outcome, err error) {
 	bytes := 0
-	turns := heats(s)
+	turns := concurrentStarters(s)
 	for _, starters := range turns {
-		found, err := heat(ctx, r, s, starters, bytes, s.limit()/time.Duration(len(turns)))
+		found, err := measureTogether(ctx, r, s, starters, bytes, s.limit()/time.Duration(len(turns)))
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func measure(ctx context.Context, r *report.Run, s size) (all []outcome, err err
 }
 
 // heat runs the contestants that run at the same time.
-func heat(ctx context.Context, r *report.Run, s size, starters []starter, bytes int, limit time.Duration) ([]outcome, error) {
+func measureTogether(ctx context.Context, r *report.Run, s size, starters []starter, bytes int, limit time.Duration) ([]outcome, error) {
 	var contestants []*contestant
 	for _, e := range starters {
 		c, err := startContestant(ctx, r.Dir, s, e)

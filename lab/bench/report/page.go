@@ -13,7 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// A Table is rows under a header, for a terminal or for a page.
+// A Table is rows under a header, for a terminal or a page.
 type Table struct {
 	Title  string     `json:"title,omitempty"`
 	Header []string   `json:"header"`
@@ -23,8 +23,8 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable(title string, header ...string) *Table { return &Table{Title: title, Header: header} }
 
-// Add adds a row. Integers are written with [Thousands], other numbers with
-// [Number], and a [Summary] is three cells: median, low and high.
+// Add adds a row. Integers are formatted with [Thousands], other numbers with [Number];
+// a [Summary] is three cells: median, low and high.
 func (t *Table) Add(cells ...any) {
 	var row []string
 	for _, c := range cells {
@@ -42,7 +42,7 @@ func (t *Table) Add(cells ...any) {
 	t.Rows = append(t.Rows, row)
 }
 
-// Print writes the table as plain text, and an empty line.
+// Print writes the table as plain text, followed by an empty line.
 func (t *Table) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if t.Title != "" {
@@ -77,10 +77,10 @@ func (t *Table) Markdown() string {
 	return b.String()
 }
 
-// Thousands writes a number as 51,029.
+// Thousands formats a number as 51,029.
 func Thousands(x float64) string { return humanize.Comma(int64(math.Round(x))) }
 
-// Number writes a number with about three digits: 0.0123, 1.42, 33.8, 1,486.
+// Number formats a number with about three digits: 0.0123, 1.42, 33.8, 1,486.
 func Number(x float64) string {
 	if math.Abs(x) >= 999.5 {
 		return Thousands(x)
@@ -88,13 +88,12 @@ func Number(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-// Percent writes a share with its sign, as -12.0 %.
+// Percent formats a share with its sign, as -12.0 %.
 func Percent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
 const pageFile = "BENCHMARKS.md"
 
-// WritePage writes the page from all stored results. Benchmarks that did not run this
-// time keep their last result.
+// WritePage writes the page from all stored results.
 func WritePage(docs string) error {
 	all, err := loadResults(docs)
 	if err != nil {
@@ -110,17 +109,16 @@ const pageIntro = `# Measured against the papers, the peers and the limit
 
 <!-- Written by "make bench" from docs/benchmarks/*.json. Change the benchmarks in bench/, not this page. -->
 
-Every number here was printed by the command that stands beside it, side by side with what it is compared with. Contestants
-take turns in one run, and medians are compared; low and high are the lowest and the highest turn. Numbers from different
-runs do not compare: machines like this one drift by tens of percent within an hour, and are not always alone.
+The command of each section prints its numbers. Contestants take turns in one run, and medians are compared; low and high are
+the lowest and the highest turn. Numbers of different runs are not comparable: the speed of a virtual machine changes by tens of
+percent within an hour.
 
-    make bench        # all of it, and this page again; 45 minutes on two cores at most
+    make bench        # runs all benchmarks and writes this page; at most 45 minutes on two cores
     make bench-quick  # the headlines, in minutes, as a table and as JSON lines
 
-"Times better" is how many times less we take, or how many times more we do, than the peer. Below 1 the peer is better.
-Some peers are floors, which do less than we must: a bare read of the index, a reading of the clock, bare gRPC, datagrams alone.
-For them the number says how near we are. What we lose to the others is under [what we lose, and why](#what-we-lose-and-why), and so
-are goals that are not met.
+"Times better" is the ratio of the costs or rates. Below 1 the peer is better. Some peers are lower bounds, which do only a part of
+the work: a bare read of the index, a reading of the clock, bare gRPC, datagrams alone. [What we lose, and
+why](#what-we-lose-and-why) lists all comparisons in which a peer is better, and goals that are not met.
 
 `
 
@@ -154,7 +152,7 @@ func writeSummary(b *strings.Builder, all []*Result) {
 	}
 	for _, r := range all {
 		if r.Failed != nil {
-			fmt.Fprintf(b, "**Failed**: %s, when it was last asked.\n\n", link(r))
+			fmt.Fprintf(b, "**Failed**: the last run of %s.\n\n", link(r))
 		}
 	}
 }
@@ -163,8 +161,8 @@ func link(r *Result) string { return fmt.Sprintf("[%s](#%s)", r.Benchmark, ancho
 
 func heading(r *Result) string { return fmt.Sprintf("%d. %s", r.Number, r.Title) }
 
-// anchor is the name of a heading in links, as Markdown renderers derive it: lower
-// case, blanks as hyphens, no punctuation.
+// anchor returns the anchor of a heading, as Markdown renderers derive it: lower case, blanks as
+// hyphens, no punctuation.
 func anchor(heading string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -182,10 +180,10 @@ func writeResult(b *strings.Builder, r *Result) {
 	if f := r.Failed; f != nil {
 		fmt.Fprintf(b, "**Failed** on %s: %s.", f.Date, strings.TrimSuffix(f.Why, "."))
 		if r.Command == "" {
-			b.WriteString(" Nothing was found before that.\n\n")
+			b.WriteString(" There is no earlier result.\n\n")
 			return
 		}
-		b.WriteString(" What follows was found before that.\n\n")
+		b.WriteString(" This is the earlier result.\n\n")
 	}
 	fmt.Fprintf(b, "%s\n\n    %s\n\n", strings.TrimSpace(r.About), r.Command)
 	for _, s := range r.Sections {

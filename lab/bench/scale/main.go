@@ -46,9 +46,9 @@ func main() {
 }
 
 func run(ctx context.Context, r *report.Run) error {
-	asked := slices.DeleteFunc(sizes(r.Quick && !r.Only), func(s size) bool { return !r.Wants(s.name) })
+	ownerManagers := slices.DeleteFunc(sizes(r.Quick && !r.Only), func(s size) bool { return !r.Wants(s.name) })
 	steps := 0
-	for _, s := range asked {
+	for _, s := range ownerManagers {
 		steps += s.progress(r.Rounds)
 	}
 	r.Expect(steps)
@@ -56,7 +56,7 @@ func run(ctx context.Context, r *report.Run) error {
 		found  []*finding
 		outage *outageFinding
 	)
-	for _, s := range asked {
+	for _, s := range ownerManagers {
 		if s.outage > 0 {
 			var err error
 			if outage, err = measureOutage(ctx, r, s); err != nil {
@@ -114,7 +114,7 @@ type size struct {
 func (s size) clients() int { return s.owners + s.lookups }
 
 // served are those who speak to the leader.
-func (s size) served() int {
+func (s size) leaderClients() int {
 	switch {
 	case s.rollout: // lookups are with all of them alike
 		return s.owners + s.lookups/s.managers + s.managers - 1

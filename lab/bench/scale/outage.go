@@ -392,8 +392,8 @@ func addOutageGoals(r *report.Result, f *outageFinding) {
 	r.Want(name+": no lease ends", float64(f.after.Revoked), "", f.after.Revoked == 0)
 	r.Want(name+": no lookup reports a loss", float64(f.losses), "", f.losses == 0 && f.restored == libraryLookups)
 	r.Want(name+": every lookup has contact again", float64(f.contacts), "lookups", f.contacts == f.lookups)
-	again := f.after.Suspended - f.ranges
-	r.Want(name+": no lease is suspended again after it was resumed", float64(again), "", again == 0)
+	restartManager := f.after.Suspended - f.ranges
+	r.Want(name+": no lease is suspended again after it was resumed", float64(restartManager), "", restartManager == 0)
 	renew := protocol.DefaultTiming().Renew
 	r.Want(fmt.Sprintf("%s: no renewal in the first %v takes longer than the renewal interval, %v", name, afterReturn, renew), f.back.most.Seconds(), "s",
 		f.back.count > 0 && f.back.most <= renew)

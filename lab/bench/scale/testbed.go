@@ -54,7 +54,7 @@ func newTestbed(ctx context.Context, r *report.Run, s size) (_ *testbed, err err
 		return nil, err
 	}
 	t.empty = used.Memory
-	if t.clients, err = loadgen.StartClients(ctx, namespace, t.asked(), t.followed()); err != nil {
+	if t.clients, err = loadgen.StartClients(ctx, namespace, t.ownerManagers(), t.lookupManagers()); err != nil {
 		return nil, err
 	}
 	t.Add(t.clients.Close)
@@ -63,7 +63,7 @@ func newTestbed(ctx context.Context, r *report.Run, s size) (_ *testbed, err err
 
 // asked are the managers that owners ask for leases: the leader, or all if that will change. In an outage the owners are
 // those of the library.
-func (t *testbed) asked() []string {
+func (t *testbed) ownerManagers() []string {
 	switch {
 	case t.outage > 0:
 		return nil
@@ -75,7 +75,7 @@ func (t *testbed) asked() []string {
 
 // followed are the managers that lookups follow: the standbys, if there are any, or all if
 // those will change.
-func (t *testbed) followed() (addrs []string) {
+func (t *testbed) lookupManagers() (addrs []string) {
 	if t.rollout || t.outage > 0 {
 		return t.group.Addrs()
 	}
@@ -89,7 +89,7 @@ func (t *testbed) followed() (addrs []string) {
 
 // settled waits until there are so many, every key has its owner, and every lookup
 // has proof of the newest table.
-func (t *testbed) settled(ctx context.Context, owners, lookups int) (loadgen.Counts, error) {
+func (t *testbed) waitUntilSettled(ctx context.Context, owners, lookups int) (loadgen.Counts, error) {
 	var now loadgen.Counts
 	err := proc.Until(ctx, 250*time.Millisecond, func(ctx context.Context) error {
 		status, err := t.group.Namespace(ctx, namespace)
@@ -235,14 +235,14 @@ func measure(ctx context.Context, r *report.Run, s size) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.total, f.memory = used[0].Memory, (used[0].Memory-t.empty)/float64(s.served())
+	f.total, f.memory = used[0].Memory, (used[0].Memory-t.empty)/float64(s.leaderClients())
 	for _, u := range used {
 		f.all += u.Memory
 	}
 	if err := t.restart(ctx, f); err != nil {
 		return nil, err
 	}
-	f.counts, f.wrong = t.settled(ctx, s.owners, s.lookups)
+	f.counts, f.wrong = t.waitUntilSettled(ctx, s.owners, s.lookups)
 	f.spurious = f.counts.Spurious()
 	r.Step("%s: whole again", s.name)
 	return f, ctx.Err()
@@ -262,7 +262,7 @@ func (t *testbed) grow(ctx context.Context, f *finding) error {
 		if _, err := t.clients.Grow(growth); err != nil {
 			return err
 		}
-		if _, err := t.settled(ctx, owners, lookups); err != nil {
+		if _, err := t.waitUntilSettled(ctx, owners, lookups); err != nil {
 			return fmt.Errorf("%d owners and %d lookups do not settle: %w", owners, lookups, err)
 		}
 		f.complete = time.Since(begun)
@@ -301,7 +301,7 @@ func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
 		return s, err
 	}
 	t.run.Step("%s: %d nodes, %.0f failures a minute: %.1f %% of a core", t.name, s.clients, s.perMinute, s.failed.CPU)
-	_, err = t.settled(ctx, owners, lookups)
+	_, err = t.waitUntilSettled(ctx, owners, lookups)
 	return s, err
 }
 
@@ -311,7 +311,7 @@ func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
 	}
 	begun := time.Now()
 	if t.rollout {
-		l, err := t.during(func() error { return t.roll(ctx) })
+		l, err := t.during(func() error { return t.restartGroups(ctx) })
 		l.CPU = l.All // each of them has led for a while
 		f.ownersRestart, f.lookupsRestart, f.restarted = l, l, time.Since(begun)
 		return err
@@ -339,7 +339,7 @@ func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
 
 // roll restarts all processes in groups, as on the evening of Centrifuge's figure 13: a manager
 // and its share of the owners and of the lookups, then the next. Whoever leads is first.
-func (t *testbed) roll(ctx context.Context) error {
+func (t *testbed) restartGroups(ctx context.Context) error {
 	left := slices.Clone(t.group.All)
 	groups := len(left)
 	for i := range groups {
@@ -354,7 +354,7 @@ func (t *testbed) roll(ctx context.Context) error {
 			both sync.WaitGroup
 			end  error
 		)
-		both.Go(func() { end = t.again(ctx, manager) })
+		both.Go(func() { end = t.restartManager(ctx, manager) })
 		_, err = t.clients.Restart(loadgen.Restart{
 			Part: i, Parts: groups, Together: t.together, Within: t.restarts / time.Duration(groups),
 		})
@@ -371,7 +371,7 @@ func (t *testbed) roll(ctx context.Context) error {
 
 // again restarts a manager, and waits until it knows of a leader. What it takes to end is not
 // counted.
-func (t *testbed) again(ctx context.Context, m *proc.Manager) error {
+func (t *testbed) restartManager(ctx context.Context, m *proc.Manager) error {
 	used, err := proc.UsageOf(m.Pid())
 	if err != nil {
 		return err
