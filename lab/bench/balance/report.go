@@ -15,13 +15,14 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/policylab"
 )
 
-const about = "How evenly do keys lie on their owners, and how many of them move for it? A pool of owners is played offline, in rounds of 10 s; a policy sees what\n" +
-	"owners would have counted, and is judged by the true load. Keys are as popular as in PRS 7.3 (Zipf, alpha 0.8). Ours is `balanced`. `adaptive` is the rule\n" +
-	"of the papers, and `consistent` is plain consistent hashing with 64 points for each owner. Consistent hashing with bounded loads takes part as the library\n" +
-	"[buraksezer/consistent](https://github.com/buraksezer/consistent), which bounds how many of 64 partitions for each owner one has (factor 1.25), and, since it knows nothing of loads, as\n" +
-	"the same circle with the measured load bounded, by the factors 1.25 and 1.1, placed anew in each round. A budget of 9 % of all keys in a minute holds\n" +
-	"for `balanced` and `adaptive`; the others know none. \"Over the best\" compares an owner's load with the mean or, if that is more, with its own hottest key,\n" +
-	"which has to be somewhere. Each number is the median of the seeds, with the lowest and the highest. Nothing is timed: the same seeds give the same numbers anywhere."
+const about = "How balanced is the load of owners, and how many keys move for it? A pool of owners is simulated in rounds of 10 s; a policy receives the loads that\n" +
+	"owners would measure, and is judged by the true load. The popularity of keys is that of PRS 7.3 (Zipf, alpha 0.8). The default policy is `balanced`.\n" +
+	"`adaptive` is the rule of the papers, and `consistent` is plain consistent hashing with 64 points per owner. Consistent hashing with bounded loads takes\n" +
+	"part as the library [buraksezer/consistent](https://github.com/buraksezer/consistent), which bounds the number of partitions per owner (factor 1.25), and, since\n" +
+	"it ignores loads, as the same ring with a bound on the measured load, with factors 1.25 and 1.1, computed again in each round. `balanced` and `adaptive`\n" +
+	"move at most 9 % of all keys per minute; the others have no limit. \"Over the best\" compares an owner's load with the mean or, if that is more, with its\n" +
+	"hottest key, which cannot be divided. Each number is the median over the seeds, with the lowest and the highest. Nothing is timed: the same seeds give\n" +
+	"the same numbers on any machine."
 
 func find(trials []trial, name string) trial {
 	return trials[slices.IndexFunc(trials, func(t trial) bool { return t.name == name })]
@@ -31,7 +32,7 @@ func (t trial) over(of func(*policylab.Result) float64) report.Summary {
 	return report.SummariseOf(t.seeds, of)
 }
 
-// said is a summary in a cell of a table, with so many digits.
+// cellText formats a summary with a number of digits.
 func cellText(s report.Summary, digits int) string {
 	text := func(x float64) string { return fmt.Sprintf("%.*f", digits, x) }
 	if text(s.Low) == text(s.High) {
@@ -44,10 +45,10 @@ func firstOverMean(r *policylab.Result) float64 { return r.First().MaxOverMean }
 func lastOverMean(r *policylab.Result) float64  { return r.Last().MaxOverMean }
 func lastOverBest(r *policylab.Result) float64  { return r.Last().MaxOverUnavoidable }
 
-// movedPercent is how many keys moved in all, in percent of them.
+// movedPercent returns the moved keys in percent of all keys.
 func movedPercent(r *policylab.Result) float64 { return movedBetween(r, 0, len(r.Samples)) }
 
-// latePercent is how many keys moved in each round of the last five minutes.
+// latePercent returns the moved keys per round of the last five minutes.
 func latePercent(r *policylab.Result) float64 {
 	const late = 5 * minute
 	return movedBetween(r, len(r.Samples)-late, len(r.Samples)) / late
@@ -64,7 +65,7 @@ func movedBetween(r *policylab.Result, from, to int) float64 {
 func conclude(r *report.Result, s scenario, trials []trial) {
 	switch s.name {
 	case zipfPart:
-		r.Add(report.Section{Title: "Zipf, 250 owners", Text: "A billion keys; 12 minutes, from each policy's own beginning.", Table: evenness(trials)})
+		r.Add(report.Section{Title: "Zipf, 250 owners", Text: "A billion keys; 12 minutes, from the initial assignment of each policy.", Table: evenness(trials)})
 		reportZipf(r, trials)
 	case figurePart:
 		r.Add(report.Section{Title: "Figure 10 of PRS", Text: figureText, Table: heavy(trials)})
@@ -86,7 +87,7 @@ func conclude(r *report.Result, s scenario, trials []trial) {
 	}
 }
 
-// evenness is the table of a scenario without changes of owners.
+// evenness returns the table of a scenario without changes of owners.
 func evenness(trials []trial) *report.Table {
 	t := report.NewTable("", "policy", "highest load over the mean, at first", "at last", "over the best, at last", "keys moved, %", "in a late round, %", "ranges")
 	for _, x := range trials {
@@ -98,7 +99,7 @@ func evenness(trials []trial) *report.Table {
 
 func movedSoFar(r *policylab.Result, period int) float64 { return movedBetween(r, 0, period+1) }
 
-// overTime draws a number of each period of the first seed, for each contestant.
+// overTime plots a value of each period of the first seed, for each contestant.
 func overTime(title, unit string, trials []trial, of func(*policylab.Result, int) float64) *report.Plot {
 	p := &report.Plot{Title: title, X: "minutes", Y: unit, Bare: true}
 	for _, x := range trials {
@@ -111,14 +112,14 @@ func overTime(title, unit string, trials []trial, of func(*policylab.Result, int
 	return p
 }
 
-const figureText = "500 owners, ten million keys, an hour. Servers are busy by 20 % in the mean (grey), and drawn are those that are above 40 % at some time. `balanced` and\n" +
-	"`adaptive` begin with the assignment of consistent hashing. The one on top has the hottest key, 4.1 times the mean. PRS says that several\n" +
+const figureText = "500 owners, ten million keys, an hour. The mean load of servers is 20 % (grey); the plot shows servers that are above 40 % at some time. `balanced` and\n" +
+	"`adaptive` start with the assignment of consistent hashing. The server with the highest load has the hottest key, 4.1 times the mean. In PRS several\n" +
 	"servers were significantly above 40 % at first, and significantly fewer after the hour."
 
-// usualLoad is how busy owners are in the mean, in PRS and here.
+// usualLoad is the mean load of owners, in PRS and here.
 var usualLoad = policylab.Usual().MeanLoad
 
-// above is how many owners are more than twice as busy as the mean in a period.
+// above returns the number of owners with more than twice the mean load in a period.
 func above(r *policylab.Result, period int) float64 {
 	n := 0
 	for _, busy := range r.Loads[period] {
@@ -141,7 +142,7 @@ func heavy(trials []trial) *report.Table {
 	return t
 }
 
-// drawHeavy draws figure 10 for those that do something, or are the library.
+// drawHeavy draws figure 10 for four policies.
 func drawHeavy(trials []trial) func(io.Writer) error {
 	var panels []*plot.Plot
 	for i, name := range []string{nameBalanced, nameAdaptive, nameLibrary, nameBounded} {
@@ -150,8 +151,8 @@ func drawHeavy(trials []trial) func(io.Writer) error {
 	return func(to io.Writer) error { return report.WritePanels(to, panels...) }
 }
 
-// heavyServers draws how busy those are that are ever above twice the mean. None is
-// more than 100 % busy: what would be above is drawn there.
+// heavyServers plots the load of servers that are ever above twice the mean, truncated at
+// 100 %.
 func heavyServers(r *policylab.Result, paint color.Color) *plot.Plot {
 	p := report.Axes(fmt.Sprintf("%s: %.0f, then %.0f above 40 %%", r.Policy, aboveAtFirst(r), aboveAtLast(r)), "minutes", "load, %")
 	p.Y.Min, p.Y.Max = 0, 100
@@ -168,8 +169,8 @@ func heavyServers(r *policylab.Result, paint color.Color) *plot.Plot {
 	return p
 }
 
-// lineOf is a share of each period, in percent. It has no points where it goes on as
-// it was, which makes files smaller.
+// lineOf returns the line of a share, in percent. Points within a constant section are omitted,
+// which makes files smaller.
 func lineOf(r *policylab.Result, of func(period int) float64, paint color.Color) *plotter.Line {
 	var points plotter.XYs
 	last := len(r.Loads) - 1
@@ -182,8 +183,7 @@ func lineOf(r *policylab.Result, of func(period int) float64, paint color.Color)
 	return &plotter.Line{XYs: points, LineStyle: draw.LineStyle{Color: paint, Width: vg.Points(0.6)}}
 }
 
-// What we want: as even as bounded loads promise to be with their usual factor,
-// and quieter.
+// The goal: at most the usual factor of bounded loads.
 const mostOverMean = 1.2
 
 func reportZipf(r *report.Result, trials []trial) {
@@ -216,14 +216,14 @@ func memberEvents() []event {
 	}
 }
 
-// untilNext is how many periods there are until the next event.
+// untilNext is the number of periods until the next event.
 const untilNext = 4 * minute
 
-const membersText = "250 owners, a billion keys. One leaves and one joins; then a fifth leaves at once, and as many join, as the rack of PRS 7.2 does. Keys moved are those of the\n" +
-	"four minutes that follow, in percent of all keys; one owner's fair share is 0.4 %, and that of fifty 20 %. The highest load over the mean is that of the first\n" +
-	"round, when nobody knows yet what the keys cost that came, and that after four minutes."
+const membersText = "250 owners, a billion keys. One leaves and one joins; then a fifth leaves at once, and as many join, like the rack of PRS 7.2. Moved keys are counted for\n" +
+	"four minutes, in percent of all keys; one owner's fair share is 0.4 %, and that of fifty 20 %. The highest load over the mean is that of the first\n" +
+	"round, before loads of the moved keys are measured, and that after four minutes."
 
-// moved is how many keys move in the four minutes that follow.
+// moved returns the moved keys in the four minutes after the event.
 func (e event) moved(r *policylab.Result) float64 { return movedBetween(r, e.from, e.from+untilNext) }
 
 func (e event) atOnce(r *policylab.Result) float64 { return r.Samples[e.from].MaxOverMean }

@@ -1,9 +1,8 @@
-// Command grants measures how many owners can join, and how many leases can be
-// granted, in a second: beside etcd's leases with keys that are put if they are
-// absent, by clients that are connected and by those that connect first, etcd's
-// mutexes, and ZooKeeper's ephemeral nodes.
+// Command grants measures the rate of joins and grants, compared with etcd's leases and
+// put-if-absent, with and without connecting first, etcd's mutexes, and ZooKeeper's
+// ephemeral nodes.
 //
-//	cd lab/bench && go run ./grants          all of it, in minutes
+//	cd lab/bench && go run ./grants          minutes
 //	cd lab/bench && go run ./grants -quick   short and rough
 package main
 
@@ -19,19 +18,19 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-const about = "How many owners can join, and how many leases can be granted, in a second? Each contestant does as much, as far as possible:\n" +
+const about = "How many owners can join, and how many leases can be granted, in a second? The contestants do equivalent work, as far as possible:\n" +
 	"\n" +
-	"- An owner per lease: 256 clients over 4 connections to the manager each let a new owner join, wait until it is granted its\n" +
-	"  range, and go on with the next; owners stay and renew. Beside it, 256 clients over 4 connections to etcd's leader each have a lease granted\n" +
-	"  and put a key under it if it is absent; these leases are not kept alive. On both sides clients are what the protocol takes and no more.\n" +
-	"- The same with its connection: 1,000 owners are started at the same time, with the whole library. Each connects, joins and is granted its\n" +
-	"  range. Beside it each connects to etcd, begins a session as etcd's library does, and puts its key.\n" +
-	"- 256 owners: they connect, join and are granted 4,096 ranges. Beside it are keys of sessions that exist before: put in etcd under one lease\n" +
-	"  per client; locked with a mutex of etcd's library; ephemeral nodes of ZooKeeper.\n" +
+	"- An owner per lease: 256 clients over 4 connections to the manager join new owners one after the other, and wait for the grant of each\n" +
+	"  range; owners stay and renew. The peer is 256 clients over 4 connections to etcd's leader that grant a lease and put a key under it if it is\n" +
+	"  absent; these leases are not kept alive. On both sides clients implement only the protocol.\n" +
+	"- An owner per lease, with its connection: 1,000 owners are started at the same time, with the whole library. Each connects, joins and is\n" +
+	"  granted its range. Each peer connects to etcd, starts a session of etcd's library, and puts its key.\n" +
+	"- 256 owners connect, join and are granted 4,096 ranges. The peers use existing sessions: keys put in etcd under one lease per client;\n" +
+	"  mutexes of etcd's library; ephemeral nodes of ZooKeeper.\n" +
 	"\n" +
-	"A turn of a swarm of clients lasts a second; ours ends when 4,096 have joined, which is the most fixed ranges that a namespace can have.\n" +
-	"All services keep what is granted in three processes, on disk: the manager's store is a cluster of etcd like the one beside it. Releases are not\n" +
-	"measured. All of it is on one computer."
+	"A turn of clients lasts a second; ours ends when 4,096 have joined, which is the maximum of fixed ranges of a namespace. All services store\n" +
+	"grants in three processes, on disk: the manager's store is an etcd cluster like the peer. Releases are not measured. All processes\n" +
+	"run on one machine."
 
 // The contestants.
 const (
@@ -45,7 +44,7 @@ const (
 	nameZooKeeper     = "ZooKeeper ephemeral node"
 )
 
-// The leases of a turn. Clients of lock services go on until a turn is over.
+// The leases of a turn. Clients of lock services continue until the turn is over.
 const (
 	arriving = 1_000
 	leases   = 4_096
@@ -109,7 +108,7 @@ func run(ctx context.Context, r *report.Run) error {
 	return nil
 }
 
-// openLeasehold starts one manager for three ways to use it.
+// openLeasehold starts one manager for three contestants.
 func (o options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), error) {
 	s, err := startSystem(ctx, 3, filepath.Join(o.dir, "store"), true)
 	if err != nil {
@@ -122,7 +121,7 @@ func (o options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), erro
 	}, s.Close, nil
 }
 
-// openEtcd starts one cluster for four ways to use it.
+// openEtcd starts one cluster for four contestants.
 func (o options) openEtcd(ctx context.Context) ([]locks.Entry, func(), error) {
 	e, err := locks.StartEtcd(ctx, 3, filepath.Join(o.dir, "etcd"), true)
 	if err != nil {
@@ -175,14 +174,14 @@ func compare(r *report.Result, rates map[string]float64, headline, ours string, 
 	}
 }
 
-// difference is what ours does in its turn that others do not. How much of the
-// difference in the rate that is was not measured.
+// difference describes the work in our turn that others do not do. Its share of the difference
+// was not measured.
 func difference(ours string) string {
 	switch ours {
 	case nameJoins:
-		return "each owner is a session of its own that has to prove that it hears the manager, and renews; clients of the others have their session before, if any"
+		return "each owner is a new session, which must acknowledge a message before its first grant, and renews; clients of the others have existing sessions or none"
 	case nameNewcomers:
-		return "an owner has to prove that it hears the manager before it is granted anything"
+		return "an owner must acknowledge a message before its first grant"
 	}
 	return "owners connect and join within the turn"
 }
