@@ -10,7 +10,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// TestNumbers: listeners find the numbers where servers put them.
+// TestNumbers: listeners find the number of a change in each server's messages.
 func TestNumbers(t *testing.T) {
 	encode := func(m proto.Message) []byte {
 		b, err := proto.Marshal(m)
@@ -40,7 +40,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestMessage: a push has as many bytes as it should.
+// TestMessage: a push has the requested number of bytes.
 func TestMessage(t *testing.T) {
 	for _, size := range []int{100, 1_603, 4_096, 70_000} {
 		if got := len(message(5, size)); got != size {

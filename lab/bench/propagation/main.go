@@ -1,12 +1,12 @@
-// Command propagation asks how long a change of the lease table takes to reach
-// the last of many lookups, beside etcd's watch with as many watchers and bytes,
-// and beside a bare gRPC server that pushes as many bytes, written as one would.
+// Command propagation measures how long a change of the lease table takes to reach the
+// last of many lookups. It compares that with etcd's watch with as many watchers and
+// bytes, and with a bare gRPC server that pushes as many bytes.
 //
-//	cd lab/bench && go run ./propagation          all of it, in minutes
-//	cd lab/bench && go run ./propagation -quick   1,000 of each, in seconds
+//	cd lab/bench && go run ./propagation          all sizes, some minutes
+//	cd lab/bench && go run ./propagation -quick   1,000 listeners each, some seconds
 //
-// Servers are processes of their own, and so are their listeners. All listeners are
-// the same code, for every server; see [Listeners].
+// Servers and their listeners run in separate processes. All servers have the same
+// listener code; see [Listeners].
 package main
 
 import (
@@ -20,13 +20,14 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-const about = "How long does a change of the lease table take to reach the last of many lookups? A change is 64 ranges that are granted to an owner at\n" +
-	"once. Beside it are etcd's watch of a key whose value is put, with as many bytes in a message, and a gRPC server that sends as many bytes to\n" +
-	"all who listen, from a goroutine for each, and does nothing else. Time begins when a manager hands the change to its store, when the put is sent, and\n" +
-	"when the push begins; it ends when the last has got the message. A manager's wait for other owners before it makes a change, a quarter of a\n" +
-	"second, is not in it. No disk is: the manager's store is in memory, and etcd is one member without fsync. Everybody's listeners are the same\n" +
-	"code in processes of their own, as many over as many connections, without compression; all of it is on one computer. Contestants alternate in each round, but for more than\n" +
-	"10,000 connections: the system has no memory for those of all three, and each has all its turns before the next."
+const about = "How long does a change of the lease table take to reach the last of many lookups? A change grants 64 ranges to an owner at once. It is\n" +
+	"compared with etcd's watch of one key, with as many bytes in a message, and with a gRPC server that sends as many bytes to all listeners,\n" +
+	"from one goroutine for each, and does nothing else. Time is measured from when the manager passes the change to its store, the put is sent, or\n" +
+	"the push begins, until the last listener has received the message. It excludes the quarter of a second for which a manager waits for other\n" +
+	"owners before it makes a change, and disks: the manager's store is in memory, and etcd is one member without fsync. All servers have the same\n" +
+	"listener code in separate processes, and as many listeners over as many connections, without compression. Everything runs on one computer.\n" +
+	"Contestants alternate in each round, except with more than 10,000 connections: memory does not suffice for those of all three, so each\n" +
+	"contestant takes all its turns before the next one starts."
 
 func main() {
 	proc.Play(roles())
@@ -82,7 +83,7 @@ func measure(ctx context.Context, r *report.Run, s size) (all []outcome, err err
 	return all, nil
 }
 
-// heat runs the contestants that run at the same time.
+// measureTogether runs the contestants of a group at the same time.
 func measureTogether(ctx context.Context, r *report.Run, s size, starters []starter, bytes int, limit time.Duration) ([]outcome, error) {
 	var contestants []*contestant
 	for _, e := range starters {
@@ -106,7 +107,7 @@ func conclude(r *report.Run, all []size, found map[size][]outcome) {
 			t.Add(s, o.name, o.bytes, o.half.Median, o.last, report.PairedRatio(o.turns, push.turns))
 		}
 	}
-	r.Add(report.Section{Title: "From a change to those who hear of it", Table: t})
+	r.Add(report.Section{Title: "From a change to its listeners", Table: t})
 	if !r.Quick {
 		plotCurves(r, all, found, true, "own", "a connection each")
 		plotCurves(r, all, found, false, "shared", fmt.Sprintf("over %d connections", few))
@@ -116,8 +117,8 @@ func conclude(r *report.Run, all []size, found map[size][]outcome) {
 	}
 }
 
-// judge adds the headlines of a size, its goals if it has some, and its losses. Goals are about rounds, in which
-// both have a turn; losses are about the medians that are told.
+// judge adds the headlines of a size, its goals if it has any, and its losses. Goals
+// compare turns of the same round; losses compare the medians that are shown.
 func judge(r *report.Run, s size, of map[string]outcome) {
 	ours := of[nameLeasehold]
 	name := fmt.Sprintf("last-of-%d-over-%d", s.listeners, s.conns)
@@ -133,7 +134,7 @@ func judge(r *report.Run, s size, of map[string]outcome) {
 		r.Want(fmt.Sprintf("%v: faster than etcd's watch", s), etcd, "times", etcd < 1)
 	}
 	if ours.last.Median > of[nameEtcd].last.Median {
-		r.Lose("to etcd's watch, with %v: %v ms against %v until the last has heard.", s, ours.last.Median, of[nameEtcd].last.Median)
+		r.Lose("to etcd's watch, with %v: %v ms against %v until the last listener received a change.", s, ours.last.Median, of[nameEtcd].last.Median)
 	}
 	if ours.last.Median > of[namePush].last.Median {
 		r.Lose("to a bare push, with %v: %v ms against %v. A manager's change goes through its store, in memory here, before it is sent; which part of the difference that is was not measured.",
@@ -145,8 +146,8 @@ func byName(all []outcome) map[string]outcome {
 	return report.ByName(all, func(o outcome) string { return o.name })
 }
 
-// plotCurves draws how the time grows, for those with a connection each or for the
-// others.
+// plotCurves plots the time by number of listeners, for the sizes with a connection per
+// listener or for the others.
 func plotCurves(r *report.Run, all []size, found map[size][]outcome, own bool, file, how string) {
 	p := &report.Plot{Title: "Until the last has heard of a change, " + how, X: "listeners", Y: "ms", LogX: true, LogY: true, MarkX: true}
 	for i, name := range []string{nameLeasehold, nameEtcd, namePush} {
@@ -157,6 +158,6 @@ func plotCurves(r *report.Run, all []size, found map[size][]outcome, own bool, f
 			}
 		}
 	}
-	r.AddPlot(file, fmt.Sprintf("How the time until the last has heard grows, %s. With exponent %s for leasehold, %s for etcd, %s for a bare push.",
+	r.AddPlot(file, fmt.Sprintf("Growth of the time until the last listener received a change, %s. With exponent %s for leasehold, %s for etcd, %s for a bare push.",
 		how, report.Number(report.Slope(p.Curves[0].Points)), report.Number(report.Slope(p.Curves[1].Points)), report.Number(report.Slope(p.Curves[2].Points))), p.Write)
 }

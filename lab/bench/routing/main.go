@@ -1,15 +1,14 @@
-// Command routing asks what a request pays to learn where to go: lookup.Find
-// beside the same in libraries that people use for it today.
+// Command routing measures the time to find the server of a request: lookup.Find
+// compared with libraries for the same purpose.
 //
-//	cd lab/bench/routing && go run .          all of it, in some minutes
-//	cd lab/bench/routing && go run . -quick   1,000 servers only, in seconds
+//	cd lab/bench/routing && go run .          all sizes, some minutes
+//	cd lab/bench/routing && go run . -quick   1,000 servers only, some seconds
 //
-// The libraries do different things for their callers, which each contestant's
-// comment says.
+// The libraries do different things for their callers; see the comments of the
+// contestants.
 //
-// It is a module of its own because dskit does not build with the etcd client
-// that the other benchmarks use. Without it, which make bench-quick is, it is built
-// in half the time:
+// It is a separate module because dskit does not build with the etcd client of the other
+// benchmarks. Without dskit, as in make bench-quick, it builds in half the time:
 //
 //	cd lab/bench/routing && go run -tags nodskit . -quick
 package main
@@ -27,15 +26,15 @@ import (
 )
 
 const about = `What does a request pay to learn where to go? ` + "`lookup.Find`" + ` is compared with the libraries that people use for it
-today. Everyone has the same servers, is asked for the same names of 20 bytes in the same order, and gives back the server's
-address. ` + "`index, key given`" + ` is the floor: a bare read of the radix index that is under Find, with neither hashing nor a
-table. Numbers are nanoseconds for each name; with all cores, the time that passed divided by the names of all. "Changing" is
-while a server goes and comes back 100 times a second: for Find that is an update from a manager that moves the 64 ranges of a
-server, for the libraries a member removed or added, as each does it. The changer needs a core of its own now and then, which
-is why all cores suffer more than one.
+today. All have the same servers, find the same names of 20 bytes in the same order, and return the server's address.
+` + "`index, key given`" + ` is the floor: a bare read of the radix index that Find uses, with neither hashing nor a table. Numbers are
+nanoseconds for each name; with all cores, the elapsed time divided by the names of all cores. "Changing" is while a server
+leaves and returns 100 times a second: for Find that is an update from a manager that moves the 64 ranges of a server, for the
+libraries it removes or adds a member. The changes need a core from time to time, so they cost more with all cores than with
+one.
 
-` + "`Find`" + ` says who has the lease, or had it a moment ago; the libraries say who should serve a name, if everyone has the
-same list of servers, and keep no promise about it.`
+` + "`Find`" + ` returns who has the lease, or had it a moment ago; the libraries return who should serve a name if everyone has the
+same list of servers, and guarantee nothing.`
 
 func main() {
 	report.Main(report.Benchmark{
@@ -48,7 +47,7 @@ func main() {
 	})
 }
 
-// sizes are how many servers there are.
+// sizes are the numbers of servers.
 func sizes(quick bool) []int {
 	if quick {
 		return []int{usualServers}
@@ -58,7 +57,7 @@ func sizes(quick bool) []int {
 
 const usualServers = 1000
 
-// A turn's length: long enough for ten changes, where there are some.
+// A turn's length, enough for ten changes in the mode with changes.
 const (
 	quietTurn    = 20 * time.Millisecond
 	changingTurn = 100 * time.Millisecond
@@ -67,7 +66,7 @@ const (
 func run(ctx context.Context, r *report.Run) error {
 	steps := 0
 	for _, servers := range sizes(r.Quick) {
-		steps += len(starters()) + r.Rounds*servers/100 // larger ones take longer
+		steps += len(starters()) + r.Rounds*servers/100 // larger sizes take longer
 	}
 	r.Expect(steps)
 	all := make(map[int][]*router)
@@ -82,7 +81,7 @@ func run(ctx context.Context, r *report.Run) error {
 	return nil
 }
 
-// contest gives all routers turns in all modes with so many servers.
+// contest gives all routers turns in all modes, with the given number of servers.
 func contest(ctx context.Context, r *report.Run, servers int) ([]*router, error) {
 	routers, err := startAll(ctx, r, servers)
 	defer func() {
@@ -109,7 +108,7 @@ func contest(ctx context.Context, r *report.Run, servers int) ([]*router, error)
 }
 
 // startAll starts all routers, a few at a time, since some rings take minutes to build.
-// Nothing is measured meanwhile. Who cannot take part is skipped, unless it is us.
+// Nothing is measured meanwhile. Routers that fail to start are skipped, except Leasehold.
 func startAll(ctx context.Context, r *report.Run, servers int) ([]*router, error) {
 	all := starters()
 	routers, failures := make([]*router, len(all)), make([]error, len(all))
@@ -156,7 +155,7 @@ func conclude(r *report.Run, all map[int][]*router) {
 	losses(r, all)
 }
 
-// compared has a row for each contestant, and a column for each mode.
+// compared returns a table with a row for each contestant, and a column for each mode.
 func compared(routers []*router) *report.Table {
 	t := report.NewTable("", "ns for each name", "pieces")
 	for _, m := range modes() {
@@ -204,8 +203,8 @@ func named(routers []*router, name string) *router {
 	return report.ByName(routers, func(c *router) string { return c.name })[name]
 }
 
-// headlines compare Find with every peer at 1,000 servers, and with the quickest
-// of them in the other cases.
+// headlines compares Find with every peer at 1,000 servers, and with the fastest peer in
+// the other cases.
 func headlines(r *report.Run, all map[int][]*router) {
 	quiet, busy := mode{}, mode{allCores: true, changing: true}
 	usual := all[usualServers]
@@ -226,7 +225,7 @@ func headlines(r *report.Run, all map[int][]*router) {
 	}
 }
 
-// quickest returns the quickest peer; floors are none.
+// quickest returns the fastest peer; floors are not peers.
 func quickest(routers []*router, m mode) *router {
 	var best *router
 	for _, c := range routers[1:] {
@@ -240,12 +239,12 @@ func quickest(routers []*router, m mode) *router {
 	return best
 }
 
-// nameRing is dskit's contestant, if the program was built with it.
+// nameRing is the name of dskit's contestant, if the program was built with it.
 const nameRing = "grafana/dskit ring.Get"
 
-// goals are what we want of Find. They compare those who cut the key space into
-// as many pieces: 64 for each server, so that the servers' shares are even and a
-// change of servers moves little.
+// goals adds the goals of Find. They compare contestants that divide the key space into
+// as many pieces, 64 for each server, so that shares are even and a change of servers
+// moves few keys.
 func goals(r *report.Run, routers []*router) {
 	quiet := mode{}
 	ours := routers[0]
@@ -264,7 +263,7 @@ func goals(r *report.Run, routers []*router) {
 	r.Want("no allocation in Find", allocations, "", allocations == 0)
 }
 
-// losses says where a peer is quicker, from the numbers, and why.
+// losses adds the cases in which a peer is faster, with the reason.
 func losses(r *report.Run, all map[int][]*router) {
 	for _, servers := range sizes(r.Quick) {
 		for _, m := range modes() {
@@ -276,7 +275,7 @@ func losses(r *report.Run, all map[int][]*router) {
 				}
 			}
 			if len(quicker) > 0 {
-				r.Lose("%s servers, %s: quicker than Find: %s. %s",
+				r.Lose("%s servers, %s: faster than Find: %s. %s",
 					report.Thousands(float64(servers)), m, strings.Join(quicker, ", "), why(m))
 			}
 		}
@@ -284,7 +283,7 @@ func losses(r *report.Run, all map[int][]*router) {
 	ours := all[usualServers][0].summary(mode{}).Median
 	floor := named(all[usualServers], nameBare).summary(mode{}).Median
 	r.Lose("to the bare radix read, %s ns against %s: Find hashes the name, loads the current table, "+
-		"and reads the address of the range's holder, which is another miss of the cache.", report.Number(floor), report.Number(ours))
+		"and reads the address of the range's holder, which is another cache miss.", report.Number(floor), report.Number(ours))
 }
 
 func why(m mode) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// What the papers' texts say. All else is in figures that have no numbers.
+// The numbers in the papers' texts. Their figures have no numbers.
 const (
 	centrifugeSteady = 10   // KB/s of the leader in production, with 130 owners and 1,000 lookups (5.1.2)
 	centrifugeChange = 500  // KB/s at most while leaders change there (5.1.2)
@@ -26,7 +26,7 @@ func (f *finding) bytes() report.Summary {
 	return report.SummariseOf(f.quiet, func(l load) float64 { return l.Bytes / kilo })
 }
 
-// allCPU is that of all managers together.
+// allCPU is the processor time of all managers together.
 func (f *finding) allCPU() report.Summary {
 	return report.SummariseOf(f.quiet, func(l load) float64 { return l.All })
 }
@@ -51,7 +51,7 @@ func conclude(r *report.Result, found []*finding) {
 	}
 }
 
-// named returns what became of a size; nil if it was not asked about.
+// named returns the finding of a size; nil if it was not measured.
 func named(found []*finding, name string) *finding {
 	if i := slices.IndexFunc(found, func(f *finding) bool { return f.name == name }); i >= 0 {
 		return found[i]
@@ -84,11 +84,11 @@ func addCosts(r *report.Result, found []*finding) {
 	}
 	r.Add(report.Section{
 		Title: "What the leader costs",
-		Text: "Quiet is in windows of 4 s, with the papers' times of 30 s: median, low and high. Restarts are as in a rollout: an owner says goodbye, ends, and another session of its name\n" +
-			"comes at once, on a new connection; a lookup comes back with no table. \"Ran out\" counts owners whose leases ran out, and lookups that had\n" +
-			"no proof for 30 s (90 s with the papers' times), though nobody had failed. With 50,000 lookups five share a connection, because the system lets a\n" +
-			"process open 20,000 files. Their table has 50,000 ranges with the policy that we have by default, so that to restart them all would move more than\n" +
-			"100 GB; with a range for each owner all are restarted. In the rollout, the processor's time is that of all three managers.",
+		Text: "\"Quiet\" is measured in windows of 4 s, with the papers' times of 30 s: median, low and high. Restarts are as in a rollout: an owner leaves and ends, and\n" +
+			"another session of its name joins at once, on a new connection; a lookup starts without a table. \"Ran out\" counts owners whose leases expired, and\n" +
+			"lookups without proof for 30 s (90 s with the papers' times), though no process had failed. With 50,000 lookups five share a connection, because a\n" +
+			"process may open 20,000 files. Their table has 50,000 ranges with the default policy, so that restarting them all would transfer more than\n" +
+			"100 GB; with a range for each owner all are restarted. In the rollout, the processor time is that of all three managers.",
 		Table: t,
 	})
 }
@@ -96,12 +96,11 @@ func addCosts(r *report.Result, found []*finding) {
 func addGroup(r *report.Result, f *finding) {
 	all := f.allCPU()
 	r.Add(report.Section{
-		Title: "With managers that stand by",
-		Text: fmt.Sprintf("The library's lookups leave the leader to owners: after some answers they turn to managers that stand by, and tell the same\n"+
-			"(`internal/core/machine/lookup/target.go`, and TestLookupsFollowStandbys in `manager`). Here lookups are where they end up then: half of them at each of two standbys.\n"+
-			"So the leader has %s owners and two standbys on its hands, and takes %s of a core and %s MiB. The work has not gone: all three\n"+
-			"managers together take %s of a core (%s to %s) and %s MiB. Connections and KB/s in the table are those of all three, between clients and\n"+
-			"managers; what managers say to each other is not counted.",
+		Title: "With standby managers",
+		Text: fmt.Sprintf("The library's lookups move from the leader to standbys after some replies (`internal/core/machine/lookup/target.go`, and\n"+
+			"TestLookupsFollowStandbys in `manager`). Here lookups start at the standbys, half of them at each of two. So the leader has %s owners and\n"+
+			"two standbys as clients, and takes %s of a core and %s MiB. All three managers together take %s of a core (%s to %s) and %s MiB.\n"+
+			"Connections and KB/s in the table are those of all three, between clients and managers; traffic between managers is not counted.",
 			report.Thousands(float64(f.owners)), percent(f.cpu().Median), report.Number(f.total/(1<<20)),
 			percent(all.Median), percent(all.Low), percent(all.High), report.Number(f.all/(1<<20))),
 	})
@@ -109,8 +108,8 @@ func addGroup(r *report.Result, f *finding) {
 
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", x) }
 
-// addCentrifuge is its figures 12 to 14, as far as the text has numbers: one of its testbed, and
-// two of what it was in production. Both may be nil.
+// addCentrifuge adds its figures 12 to 14, where the text has numbers: one of its testbed,
+// and two of production. Both findings may be nil.
 func addCentrifuge(r *report.Result, f, production *finding) {
 	if f == nil && production == nil {
 		return
@@ -119,7 +118,7 @@ func addCentrifuge(r *report.Result, f, production *finding) {
 	add := func(figure, what string, f *finding, theirs string, ours string, cpu float64) {
 		t.Add(figure, what, f.owners, f.lookups, theirs, ours, percent(cpu))
 	}
-	text := "Theirs are from the text of the paper (5.1.2, 5.2); of the processor it says \"very low\" and \"light\"."
+	text := "Centrifuge's numbers are from the paper's text (5.1.2, 5.2), which calls the load of the processor \"very low\" and \"light\"."
 	if production != nil {
 		all := production.allCPU()
 		add("12", "no restarts", production, fmt.Sprintf("about %d", centrifugeSteady), report.Number(production.bytes().Median), all.Median)
@@ -131,14 +130,14 @@ func addCentrifuge(r *report.Result, f, production *finding) {
 		l, faster := production.ownersRestart, float64(paperRollout)/float64(production.restarts)
 		add("13", "a rollout", production, fmt.Sprintf("almost %d at most", centrifugeChange), traffic(l), l.CPU)
 		text += fmt.Sprintf(" Figures 12 and 13\n"+
-			"are of production: three servers, which were all restarted, and with them the owners and lookups, group by group, so that each led for a while within\n"+
-			"an hour. Here that takes %s: %.0f times as fast, a manager with a third of the others at a time. Bytes and processors' time are those of all\n"+
-			"three managers; what they say to each other is not counted. Their peak is of 30 s, ours of one. All bytes\n"+
-			"of the rollout are %s MB, which would be %s KB/s of an hour.", production.restarts, faster,
+			"are of production: three servers were all restarted with the owners and lookups, group by group, within an hour, so that each led for some time.\n"+
+			"Here that takes %s, %.0f times as fast: one manager with a third of the clients at a time. Bytes and processor time are those of all\n"+
+			"three managers; traffic between managers is not counted. Centrifuge's peak is over 30 s, ours over one second. The rollout transfers\n"+
+			"%s MB in total, which would be %s KB/s over an hour.", production.restarts, faster,
 			report.Number(l.Bytes*production.restarted.Seconds()/1e6), report.Number(l.Bytes*production.restarted.Seconds()/kilo/paperRollout.Seconds()))
 		r.Less("rollout-peak", l.Peak/kilo, "KB/s", "Centrifuge's text, in an hour", centrifugeChange)
 		if l.Peak/kilo > centrifugeChange {
-			r.Lose("to Centrifuge's rollout, at most %d KB/s in 30 s against %s in one second: a manager that ends sends its clients to others at once, and all was restarted in %s instead of an hour.",
+			r.Lose("to Centrifuge's rollout, at most %d KB/s in 30 s against %s in one second: a manager that shuts down sends its clients to others at once, and all was restarted in %s instead of an hour.",
 				centrifugeChange, report.Number(l.Peak/kilo), production.restarts)
 		}
 	}
@@ -159,7 +158,7 @@ func traffic(l load) string {
 	return fmt.Sprintf("%s, up to %s", report.Number(l.Bytes/kilo), report.Number(l.Peak/kilo))
 }
 
-// addPRS is its figures 7 and 8, which have no numbers in the text.
+// addPRS adds its figures 7 and 8, for which the text has no numbers.
 func addPRS(r *report.Result, f *finding) {
 	cpu := report.Plot{Title: "PRS, figure 7: the processor", X: "nodes, a fifth of them owners", Y: "percent of a core", MarkX: true, Curves: make([]report.Curve, 2)}
 	network := report.Plot{Title: "PRS, figure 8: the network", X: cpu.X, Y: "KB/s", MarkX: true, Curves: make([]report.Curve, 2)}
@@ -178,7 +177,7 @@ func addPRS(r *report.Result, f *finding) {
 	}
 	r.Add(report.Section{
 		Title: "PRS, figures 7 and 8",
-		Text: fmt.Sprintf("Four frontends for each middle-tier server, as there, up to 2,500 nodes. Their text has no numbers but these: the manager's load without failures\n"+
+		Text: fmt.Sprintf("Four frontends for each middle-tier server, as in the paper, up to 2,500 nodes. The only numbers in its text are these: the manager's load without failures\n"+
 			"is \"quite small\", its state less than %d MB, and with a mean lifetime of 8 h a node fails every 12 s. Here nodes fail %d times as often.", prsState, compressed),
 		Table: t,
 	})
@@ -186,7 +185,7 @@ func addPRS(r *report.Result, f *finding) {
 	r.AddPlot("prs-network", "KB/s by nodes, with and without failures", network.Write)
 }
 
-// addGrowth is how cost grows with the number of clients.
+// addGrowth adds the growth of costs with the number of clients.
 func addGrowth(r *report.Result, found []*finding) {
 	if len(found) < 2 {
 		return
@@ -240,8 +239,8 @@ func addGoals(r *report.Result, f *finding) {
 				report.Thousands(float64(f.clients())/f.floorPoll().Seconds()), percent(f.cpu().Median)),
 		})
 		r.Less("5x-quiet", f.cpu().Median, "% of a core", "bare gRPC", bare.Median)
-		r.Lose("to bare gRPC, %s of a core against %s while nothing happens, with all clients at one manager: it also reads and writes what the messages say, and runs its machine. "+
-			"What gRPC itself takes leaves little of 10 %% for that; managers that stand by, or leases as long as the papers', do.", percent(bare.Median), percent(f.cpu().Median))
+		r.Lose("to bare gRPC, %s of a core against %s while nothing happens, with all clients at one manager: it also decodes and encodes messages, and runs its state machine. "+
+			"What gRPC itself takes leaves little of 10 %% for that; standby managers, or leases as long as the papers', do.", percent(bare.Median), percent(f.cpu().Median))
 		r.Want("1,000 owners and 10,000 lookups, one manager: less than 10 % of a core, quiet", f.cpu().Median, "%", f.cpu().Median < 10)
 		r.Want("1,000 owners and 10,000 lookups: all restarted within 5 minutes", f.restarted.Minutes(), "minutes", f.restarted <= 5*time.Minute)
 		r.Want("1,000 owners and 10,000 lookups: less than 64 KiB for each client", f.memory/1024, "KiB", f.memory < 64<<10)
