@@ -27,8 +27,7 @@ import (
 // A path is code that is executed for every request, renewal or change.
 type path struct {
 	name string
-	// start returns a function that executes the path once, and one that stops what was
-	// started.
+	// start returns a function that executes the path once, and one for cleanup.
 	start func(context.Context) (once func(), stop func(), err error)
 }
 
