@@ -5,7 +5,7 @@
 //	go run ./examples/election ledger 127.0.0.1:7100
 //	go run ./examples/election run 1 127.0.0.1:7100 1=127.0.0.1:7101,2=127.0.0.1:7102,3=127.0.0.1:7103
 //
-// Repeat the second line with 2 and 3, each in a terminal of its own.
+// Repeat the second line with 2 and 3, each in a separate terminal.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// A hashtable in memory that is spread over servers, in JavaScript.
+// An in-memory hashtable, partitioned over servers, in JavaScript.
 //
 //   node kv.mjs serve HOST:PORT       one server
 //   node kv.mjs put KEY VALUE         stores an entry, wherever that is
@@ -12,7 +12,7 @@
 import http from "node:http";
 import { Agent, LeaseholdError, keyOf } from "./leasehold.mjs";
 
-let agent; // main makes it
+let agent; // set by main
 const namespace = process.env.NAMESPACE ?? "kv";
 const notOwner = 421;
 const maxValue = 1 << 20;
@@ -20,13 +20,13 @@ const maxValue = 1 << 20;
 // A Table is one server's part of the hashtable.
 class Table {
   entries = new Map(); // name -> { generation, value }
-  work = new Map(); // requests by name that are not reported yet
+  work = new Map(); // unreported requests by name
 
   // do runs an operation on the value of a name. It resolves with the generation of the
-  // lease and the value, or null if we do not own the key, or lost it meanwhile. From (1) to
-  // (4) nothing is awaited, so that no other request comes in between.
+  // lease and the value, or null if this server does not own the key, or lost it meanwhile.
+  // There is no await from (1) to (4), so no other request can run in between.
   async do(name, operation) {
-    await this.owner.check(name); // asks the agent, if it must
+    await this.owner.check(name); // may send a request to the agent
     const lease = this.owner.checkNow(name); // (1) is this the right server?
     if (lease === null) return null;
     const entry = this.entries.get(name);
@@ -38,15 +38,15 @@ class Table {
     return { generation: lease.generation, value }; // (5) only now is the result visible
   }
 
-  // report says where the work is, so that keys are spread by it. If it cannot, there is
-  // more to come.
+  // report reports the load of keys, by which the manager balances them. After an error the
+  // next report follows.
   report() {
     const work = this.work;
     this.work = new Map();
     this.owner.report(work).catch(() => {});
   }
 
-  // forget frees the memory of what has ended.
+  // forget removes the entries of ended leases.
   forget(ended) {
     for (const [name, { generation }] of this.entries) {
       const key = keyOf(name);
@@ -91,7 +91,7 @@ async function serve(addr) {
     stopping = true;
     clearInterval(reporting);
     try {
-      await table.owner.close(); // first: callers are refused, and look elsewhere
+      await table.owner.close(); // before the server stops, so that callers find the next owner
     } catch (e) {
       console.error(`kv: the leases run out by themselves: ${e.message}`);
     } finally {
@@ -111,14 +111,14 @@ async function call(method, name, value) {
       const text = await answer.text();
       return answer.status === notOwner ? undefined : { addr, text };
     } catch {
-      return undefined; // it is not there: look again
+      return undefined; // not reachable: find the owner again
     }
   });
   console.log(`${name} = ${text} (at ${addr})`);
 }
 
-// connect finds the agent. Once there is one, it may be restarted; if there never was,
-// nobody should wait for it.
+// connect checks that there is an agent, and fails without one. Later the agent may be
+// restarted.
 async function connect() {
   agent = new Agent(process.env.AGENT ?? "http://127.0.0.1:7404");
   await agent.call("GET", "/v1/status");

@@ -11,9 +11,8 @@
 //   const { addr } = await agent.lookup("presence").find("alice");          // where is it?
 //   for await (const loss of agent.lookup("presence").losses()) ...         // what has been lost?
 //
-// Nothing but Node 18 is needed. Keys and generations have 64 bits, and are
-// BigInts. What an answer of the agent is worth is in docs/AGENT.md; this module does
-// the arithmetic.
+// It needs only Node 18. Keys and generations have 64 bits, and are BigInts.
+// docs/AGENT.md defines the validity of the agent's replies; this module computes it.
 
 import http from "node:http";
 import { performance } from "node:perf_hooks";
@@ -21,13 +20,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const END = 1n << 64n;
 const MASK = END - 1n;
-const YOUNG = 50; // milliseconds for which nobody asks again about a key that is not ours
+const YOUNG = 50; // minimum milliseconds between two requests for keys that are not held
 const MAX_COSTS = 1000; // in one report
-const MAX_SEEN = 4096; // leases that are remembered until we hear that they have ended
+const MAX_SEEN = 4096; // maximum number of leases kept for reporting their end
 
-// A LeaseholdError is what the agent has to say, or why it says nothing. Its kind is
-// one of those that docs/AGENT.md lists; "unreachable" means that there is no agent, or
-// that something else answers in its place.
+// A LeaseholdError is an error of the agent, or of the connection to it. docs/AGENT.md
+// lists the kinds; "unreachable" means that there is no agent, or that another server
+// answers at its address.
 export class LeaseholdError extends Error {
   constructor(kind, message) {
     super(`${kind}: ${message}`);
@@ -35,8 +34,8 @@ export class LeaseholdError extends Error {
   }
 }
 
-// reading runs f, which reads an answer. Whoever answers with something else than an agent
-// does is none.
+// reading runs f, which reads a reply, and throws "unreachable" for replies that are not an
+// agent's.
 function reading(f) {
   try {
     return f();
@@ -53,17 +52,17 @@ function object(text) {
   });
 }
 
-// number reads one that there must be.
+// number reads a required number.
 function number(n) {
   if (typeof n !== "number") throw new TypeError(`${n} is no number`);
   return n;
 }
 
-// A Clock says how much time has passed at most since a reading, in milliseconds.
+// A Clock returns the maximum time that can have passed since a reading, in milliseconds.
 //
-// The monotonic clock stands still while the computer sleeps, and would make an answer
-// of yesterday true today. The wall clock goes on, as long as nobody sets it back. So we
-// read both, and believe the one that has advanced more.
+// The monotonic clock stops while the computer sleeps, so that expired replies would seem
+// valid. The wall clock continues, unless it is set back. So both are read, and the one
+// that advanced more is used.
 export class Clock {
   read() {
     return { monotonic: performance.now(), wall: Date.now() };
@@ -71,16 +70,16 @@ export class Clock {
 
   since(reading) {
     const now = this.read();
-    // The wall clock has whole milliseconds, and may be one behind.
+    // The wall clock is rounded down to whole milliseconds.
     return Math.max(now.monotonic - reading.monotonic, now.wall - reading.wall);
   }
 }
 
-// pause ends early when the signal says so.
+// pause ends early when the signal is aborted.
 const pause = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {});
 const between = (a, b) => a + Math.random() * (b - a);
 
-// target is what http.request wants to know of an agent's address.
+// target returns the options of http.request for an agent's address.
 function target(address) {
   if (address.startsWith("unix:") && address !== "unix:") {
     return { socketPath: address.slice("unix:".length), host: "localhost" };
@@ -89,7 +88,7 @@ function target(address) {
   try {
     url = new URL(address);
   } catch {
-    url = {}; // there is no host, or no scheme
+    url = {}; // no host or no scheme
   }
   if (url.protocol !== "http:" || !url.hostname || url.pathname !== "/") {
     throw new LeaseholdError("invalid", `"${address}" is no address of an agent: want http://HOST:PORT, such as http://127.0.0.1:7404, or unix:/PATH`);
@@ -97,22 +96,22 @@ function target(address) {
   return { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port || 80 };
 }
 
-// An Agent is one at an address.
+// An Agent is an agent at an address.
 export class Agent {
   constructor(address = "http://127.0.0.1:7404", { timeout = 2000, clock = new Clock() } = {}) {
     this.address = address;
-    target(address); // what is no address is refused here
-    this.timeout = timeout; // how long to wait for an answer to a question, in milliseconds
+    target(address); // rejects invalid addresses
+    this.timeout = timeout; // for the reply to a request, in milliseconds
     this.clock = clock;
   }
 
-  // join makes this program an owner until close(). It joins again by itself when the
-  // agent was restarted, or has not heard of us for too long. addr is where callers reach
-  // us. onRevoke(leases, cause), if given, is called when leases have ended: their
-  // generations, and all older ones, have ended on all of their keys. It is for clearing
-  // away; nobody waits for it, and what it throws is printed. The agent does not see the
-  // checks that are answered here: for keys to be spread by load, join with load
-  // "reported", and report().
+  // join makes this program an owner until close(). It joins again automatically after a
+  // restart of the agent, or if the agent has removed it for its silence. addr is the
+  // address for callers. onRevoke(leases, cause), if given, is called when leases have
+  // ended: their generations, and all older ones, have ended on all of their keys. It is
+  // for cleanup; nothing waits for it, and its exceptions are printed. The agent does not
+  // see checks that are answered locally: to balance keys by load, join with load
+  // "reported", and call report().
   async join(namespace, { addr, name = "", weight = 1, ttl = 10000, timeout = 30000, load = "checks", onRevoke } = {}) {
     const owner = new Owner(this, { namespace, addr, name, weight, load, ttl_ms: ttl }, onRevoke);
     await owner._join(timeout);
@@ -128,8 +127,8 @@ export class Agent {
     return new LeaseholdError("unreachable", `no agent answers at ${this.address}: ${e.message || e.code}`);
   }
 
-  // _request resolves with the response when its head is there. began, if given, is called
-  // with the request before.
+  // _request resolves with the response once its head is received. began, if given, is
+  // called with the request before.
   _request(method, path, body, signal, began = () => {}) {
     return new Promise((resolve, reject) => {
       const headers = body === undefined ? {} : { "Content-Type": "application/json" };
@@ -141,8 +140,8 @@ export class Agent {
     });
   }
 
-  // call asks, and resolves with the answer and the reading of the clock from before the
-  // question was sent: what an answer says counts from there.
+  // call sends a request, and resolves with the reply and a reading of the clock from
+  // before the request was sent, from which the reply's durations count.
   async call(method, path, body, timeout = this.timeout, signal) {
     const sent = this.clock.read();
     let timer;
@@ -170,8 +169,8 @@ export class Agent {
     throw new LeaseholdError(kind, message);
   }
 
-  // lines yields the documents of a stream until it ends. The agent speaks every five
-  // seconds; one that is silent for longer than silence is taken for dead.
+  // lines yields the documents of a stream until it ends. The agent sends something every
+  // five seconds; if it is silent for longer than silence, the stream fails.
   async *lines(path, { silence = 15000, signal } = {}) {
     let request, timer;
     const patient = () => {
@@ -181,7 +180,7 @@ export class Agent {
     try {
       const response = await this._request("GET", path, undefined, signal, (begun) => {
         request = begun;
-        patient(); // for the head, too
+        patient(); // applies to the head as well
       });
       if (response.statusCode !== 200) await this._read(response);
       let text = "";
@@ -200,7 +199,7 @@ export class Agent {
   }
 }
 
-// A Lease is the right to a range of keys; key is the one that it was found for.
+// A Lease is a lease of a range of keys; key is the one for which it was returned.
 export class Lease {
   constructor({ start, limit, generation }, key) {
     this.start = typeof start === "bigint" ? start : BigInt("0x" + start);
@@ -214,13 +213,12 @@ export class Lease {
   }
 }
 
-// An Owner is a program that has joined. Several times while an answer is good it asks
-// the agent for all leases. So check and held look at the clock and at a list, and ask the
-// agent only if that has not kept up, or if the key is not in the list: then all ask
-// together, and not more often than every 50 ms.
+// An Owner is a program that has joined. It requests all leases from the agent several
+// times within the validity of a reply. So check and held read the clock and a list, and
+// send a request only if that is late or the key is not in the list. Concurrent requests
+// are merged, and sent at most every 50 ms.
 //
-// lastError is why the agent could not be asked, or joined again, the last time that this
-// was tried; null if it went well.
+// lastError is the error of the last request or join, null if it succeeded.
 export class Owner {
   constructor(agent, request, onRevoke = () => {}) {
     this.agent = agent;
@@ -230,26 +228,26 @@ export class Owner {
     this._id = null;
     this._leases = [];
     this._sent = agent.clock.read();
-    this._good = 0; // for how long the leases are, from sent on
+    this._good = 0; // how long the leases are valid, from sent on
     this._answered = false; // in this session
-    this._flight = null; // a promise while somebody asks for others, too
+    this._flight = null; // a promise during a request whose reply others wait for
     this._newest = 0n; // generation of this session
-    this._seen = new Map(); // leases that have not ended as far as we heard
+    this._seen = new Map(); // leases whose end was not reported yet
     this._closed = new AbortController();
   }
 
-  // check resolves with the lease that covers a key, null if we do not own it. The answer
-  // is about this moment: ask held(lease) before a result leaves the program. A key is a
-  // name, which is hashed, or a BigInt.
+  // check resolves with the lease that covers a key, null if this owner does not hold it.
+  // The result is valid for this moment: call held(lease) before a result leaves the
+  // program. A key is a name, which is hashed, or a BigInt.
   async check(key) {
     key = toKey(key);
     const lease = this.checkNow(key);
     if (lease !== null) return lease;
-    await this._ask(); // it may be new, or we have not asked for too long
+    await this._ask(); // it may be new, or the last reply is too old
     return this.checkNow(key);
   }
 
-  // checkNow is check without asking anybody: it may not know yet what is new.
+  // checkNow is check without communication: it may not know new leases yet.
   checkNow(key) {
     key = toKey(key);
     if (!this._fresh()) return null;
@@ -265,19 +263,19 @@ export class Owner {
     return this.heldNow(lease);
   }
 
-  // heldNow is held without asking anybody.
+  // heldNow is held without communication.
   heldNow(lease) {
     if (lease.key === undefined) return ended([lease], this.leases()).length === 0;
     return this.checkNow(lease.key)?.generation === lease.generation;
   }
 
-  // leases returns all that are held now.
+  // leases returns all leases that are held now.
   leases() {
     return this._fresh() ? [...this._leases] : [];
   }
 
-  // wait waits until a key is owned, and resolves with its lease, or null. It rejects if the
-  // agent cannot be asked.
+  // wait waits until a key is owned, and resolves with its lease, or null. It rejects if a
+  // request to the agent fails.
   async wait(key, timeout = 10000) {
     key = toKey(key);
     const deadline = performance.now() + timeout;
@@ -288,12 +286,12 @@ export class Owner {
       await this._refresh();
       const lease = this.checkNow(key);
       if (lease !== null || left <= 0) return lease;
-      await pause(YOUNG); // it is there, and about to go
+      await pause(YOUNG); // it exists, but is about to end
     }
   }
 
-  // report says what work has cost: [key, cost] pairs, such as a Map has them, in a unit
-  // that is the same for all owners. For those that joined with load "reported".
+  // report reports the cost of work: [key, cost] pairs, for example a Map, in the same unit
+  // for all owners. For owners that joined with load "reported".
   async report(costs) {
     const entries = Array.from(costs, ([key, cost]) => ({ key: hex(toKey(key)), cost }));
     for (let at = 0; at < entries.length; at += MAX_COSTS) {
@@ -301,8 +299,8 @@ export class Owner {
     }
   }
 
-  // close gives everything back. No check succeeds from its beginning on. If there is no
-  // agent any more, or it has closed us, the leases run out: that is no error.
+  // close releases all leases. Once called, no check succeeds. If the agent is gone, or has
+  // closed the owner, the leases expire: that is not an error.
   async close() {
     const id = this._id;
     this._forget();
@@ -329,15 +327,15 @@ export class Owner {
     return this.agent.clock.since(this._sent) < this._good;
   }
 
-  // _post asks about this owner.
+  // _post sends a request about this owner.
   async _post(what, body, timeout) {
     const id = this._id;
     if (id === null) throw new LeaseholdError("closed", "this owner has not joined");
     return { id, ...(await this.agent.call("POST", `/v1/owners/${id}/${what}`, body, timeout, this._closed.signal)) };
   }
 
-  // _ask refreshes, unless that was done a moment ago. Who comes while another asks waits
-  // for the same answer. Failure is told by lastError.
+  // _ask refreshes, unless that was done a moment ago. Concurrent callers wait for the same
+  // reply. Errors are stored in lastError.
   async _ask() {
     if (this._answered && this.agent.clock.since(this._sent) < YOUNG) return;
     this._flight ??= this._refresh()
@@ -346,21 +344,21 @@ export class Owner {
     await this._flight;
   }
 
-  // _failed notes what the agent, or its absence, has done. Anything else is a bug.
+  // _failed stores an error of the agent or its connection. Any other error is a bug.
   _failed(e) {
     if (!(e instanceof LeaseholdError)) throw e;
     this.lastError = e;
   }
 
-  // _refresh asks for all leases. The answer counts from before the question.
+  // _refresh requests all leases. The reply counts from before the request.
   async _refresh() {
     const { id, answer, sent } = await this._post("leases", {});
     const [leases, good] = reading(() => [answer.leases.map((l) => new Lease(l)), number(answer.valid_for_ms)]);
     this.lastError = null;
-    if (id !== this._id || sent.monotonic < this._sent.monotonic) return; // answers may overtake each other
+    if (id !== this._id || sent.monotonic < this._sent.monotonic) return; // replies may be reordered
     this._leases = leases;
     this._sent = sent;
-    this._good = good - 1; // the wall clock's millisecond
+    this._good = good - 1; // the wall clock's rounding
     this._answered = true;
     for (const l of leases) if (l.generation > this._newest) this._newest = l.generation;
     this._see(leases);
@@ -370,7 +368,7 @@ export class Owner {
     for (const l of leases) this._seen.set(`${l.start} ${l.limit} ${l.generation}`, l);
     for (const name of this._seen.keys()) {
       if (this._seen.size <= MAX_SEEN) break;
-      this._seen.delete(name); // only memory is cleared away later
+      this._seen.delete(name); // only delays the cleanup of memory
     }
   }
 
@@ -385,15 +383,15 @@ export class Owner {
     this._interval = Math.max(interval, 10);
   }
 
-  // _start has the owner kept until it is closed. A bug of ours ends the program, as any
-  // rejection does that nobody handles: an owner that is not kept is no owner.
+  // _start keeps the owner alive until it is closed. A bug ends the program, as any
+  // unhandled rejection does, because the owner would no longer be kept alive.
   _start() {
     this._keep();
     this._follow();
   }
 
-  // _keep keeps in touch. A program that is stopped, or dies, is an owner no more when the
-  // agent has not heard of it for the ttl.
+  // _keep keeps the owner alive. If the program is stopped or dies, the agent removes the
+  // owner after the ttl without requests.
   async _keep() {
     for (;;) {
       await pause(this._interval, this._closed.signal);
@@ -411,7 +409,7 @@ export class Owner {
     }
   }
 
-  // _again joins once more. Whatever we had has ended, and what comes has newer generations.
+  // _again joins again. All previous leases have ended, and new ones have newer generations.
   async _again() {
     const newest = this._newest;
     this._newest = 0n;
@@ -426,7 +424,7 @@ export class Owner {
     }
   }
 
-  // _revoke calls onRevoke. A bug there must not end what keeps us an owner.
+  // _revoke calls onRevoke. A bug there must not end the loop that keeps the owner alive.
   async _revoke(leases, cause) {
     if (leases.length === 0) return;
     try {
@@ -436,28 +434,28 @@ export class Owner {
     }
   }
 
-  // _follow follows the events. That the stream breaks when we die is how the agent learns
-  // of it at once.
+  // _follow follows the events. If the program dies, the stream breaks, by which the agent
+  // detects it at once.
   async _follow() {
     while (!this._closed.signal.aborted) {
       try {
         if (this._id !== null) await this._listen(this._id);
       } catch (e) {
-        if (!(e instanceof LeaseholdError)) throw e; // _keep finds out what is wrong with the agent
+        if (!(e instanceof LeaseholdError)) throw e; // _keep determines what is wrong with the agent
       }
       await pause(between(100, 300), this._closed.signal);
     }
   }
 
-  // _listen hears one stream. What was seen before it was opened and is not in its first
-  // line ended while nobody listened. When it says that it has left something out, we open
-  // another, for the same reason: what we see meanwhile may be newer than its line.
+  // _listen reads one stream. Leases seen before it was opened that are not in its first
+  // line ended in between. If it reports omitted events, another stream is opened, because
+  // leases seen meanwhile may be newer than its line.
   async _listen(id) {
     const before = [...this._seen.values()];
     let first = true;
     for await (const event of this.agent.lines(`/v1/owners/${id}/events`, { signal: this._closed.signal })) {
       const leases = reading(() => (event.leases ?? []).map((l) => new Lease(l)));
-      if (id !== this._id) return; // all of it has ended, and was said to
+      if (id !== this._id) return; // all leases of that session have ended, and were reported
       if (event.type === "leases") {
         if (!first) return;
         first = false;
@@ -487,28 +485,28 @@ function cut(lease, other) {
   return parts;
 }
 
-// ended returns what was held before and is not held under its generation now.
+// ended returns the leases that were held before and are not held under their generation now.
 function ended(before, now) {
   return before.flatMap((lease) =>
     now.filter((l) => l.generation === lease.generation).reduce((parts, l) => parts.flatMap((p) => cut(p, l)), [lease]),
   );
 }
 
-// without returns what is left of leases when some end. A generation ends with all older ones.
+// without returns the remaining leases when some end. A generation ends with all older ones.
 function without(leases, some) {
   return some.reduce((left, l) => left.flatMap((p) => (p.generation > l.generation ? [p] : cut(p, l))), leases);
 }
 
-// A Lookup says where the keys of a namespace are.
+// A Lookup finds the owners of a namespace's keys.
 export class Lookup {
   constructor(agent, namespace) {
     this.agent = agent;
     this._path = "/v1/namespaces/" + encodeURIComponent(namespace);
   }
 
-  // find resolves with the answer of the agent; its addr is where the key is. It is a
-  // hint: the server knows whether it owns the key. An error of kind "no_owner" says that
-  // nobody does for now.
+  // find resolves with the agent's reply; its addr is the address of the key's owner. It is
+  // a hint: only the server knows whether it owns the key. An error of kind "no_owner" means
+  // that the key has no owner at the moment.
   async find(key, { refresh = false } = {}) {
     const query = new URLSearchParams({ key: hex(toKey(key)) });
     if (refresh) query.set("refresh", "true");
@@ -516,8 +514,8 @@ export class Lookup {
   }
 
   // do calls f(addr) with the server that owns the key, and again, after a pause, as long as
-  // that resolves with undefined: the server was not the owner, or was not there. Only for
-  // requests that may be carried out twice.
+  // that resolves with undefined: the server was not the owner, or not reachable. Only for
+  // idempotent requests.
   async do(key, f, { attempts = 40, patience = 30000 } = {}) {
     const deadline = performance.now() + patience;
     let why;
@@ -537,9 +535,9 @@ export class Lookup {
     throw why;
   }
 
-  // losses yields losses as they happen, for ever: objects with start, limit, owner,
-  // generation, cause, lsn and resume, as the agent writes them. It resumes where it was when
-  // the agent was restarted. With resume of an earlier loss it begins after that.
+  // losses yields losses as they happen, without end: objects with start, limit, owner,
+  // generation, cause, lsn and resume, as the agent writes them. It continues after a restart
+  // of the agent. With resume of an earlier loss it starts after that loss.
   async *losses(since) {
     for (;;) {
       try {
@@ -558,9 +556,9 @@ export class Lookup {
 const toKey = (key) => (typeof key === "string" ? keyOf(key) : key);
 const hex = (key) => key.toString(16).padStart(16, "0");
 
-// keyOf is the key of a name: XXH64 with seed 0, as every Leasehold library has it. A
-// string is hashed as UTF-8; one that has none, such as half of a surrogate pair, is a
-// RangeError.
+// keyOf returns the key of a name: XXH64 with seed 0, as in every Leasehold library. A
+// string is hashed as UTF-8; one that cannot be encoded, such as half of a surrogate pair,
+// is a RangeError.
 export function keyOf(name) {
   const data = Buffer.from(name);
   if (typeof name === "string" && data.toString() !== name) throw new RangeError("a name must be well-formed Unicode");

@@ -1,4 +1,4 @@
-"""A hashtable in memory that is spread over servers, in Python.
+"""An in-memory hashtable, partitioned over servers, in Python.
 
     python3 kv.py serve HOST:PORT       one server
     python3 kv.py put KEY VALUE         stores an entry, wherever that is
@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import leasehold
 
-AGENT = None  # main makes it
+AGENT = None  # set by main
 NAMESPACE = os.environ.get("NAMESPACE", "kv")
 NOT_OWNER = 421
 MAX_VALUE = 1 << 20
@@ -34,37 +34,37 @@ class Table:
         self.owner = None
         self.lock = threading.Lock()
         self.entries = {}  # name -> (generation, value)
-        self.work = collections.Counter()  # requests by name that are not reported yet
+        self.work = collections.Counter()  # unreported requests by name
 
     def do(self, name, operation):
         """Runs an operation on the value of a name. Returns the generation of the lease
-        and the value, or None if we do not own the key, or lost it meanwhile."""
-        self.owner.check(name)  # asks the agent, if it must: nobody waits for that behind the lock
+        and the value, or None if this server does not own the key, or lost it meanwhile."""
+        self.owner.check(name)  # may send a request to the agent, so it must be outside of the lock
         with self.lock:
             lease = self.owner.check_now(name)  # (1) is this the right server?
             if lease is None:
                 return None
             generation, value = self.entries.get(name, (0, b""))
-            if generation != lease.generation:  # (2) is what is stored still true?
+            if generation != lease.generation:  # (2) is the entry from this lease?
                 value = b""
             value = operation(value)  # (3) operate, and stamp the result
             self.entries[name] = (lease.generation, value)
             if not self.owner.held_now(lease):  # (4) was the lease held throughout?
                 return None
             self.work[name] += 1
-        return lease.generation, value  # (5) only now does anyone see it
+        return lease.generation, value  # (5) only now is the result visible
 
     def report(self):
-        """Says where the work is, so that keys are spread by it."""
+        """Reports the load of keys, by which the manager balances them."""
         with self.lock:
             work, self.work = self.work, collections.Counter()
         try:
             self.owner.report(work)
         except leasehold.Error:
-            pass  # there is more to come
+            pass  # the next report will follow
 
     def forget(self, ended, _cause):
-        """Frees the memory of what has ended."""
+        """Removes the entries of ended leases."""
         with self.lock:
             for name, (generation, _) in list(self.entries.items()):
                 key = leasehold.key_of(name)
@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = 10
-    wbufsize = -1  # an answer is one packet
+    wbufsize = -1  # sends each response in one packet
 
     def do_GET(self):
         self.answer(lambda value: value)
@@ -93,7 +93,7 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, operation):
         try:
             name = urllib.parse.unquote(self.path[1:], errors="strict")
-        except UnicodeDecodeError:  # or two names would be one
+        except UnicodeDecodeError:  # otherwise two names could become the same
             self.send_error(400)
             return
         done = self.server.table.do(name, operation)
@@ -112,7 +112,7 @@ def serve(addr):
     host, _, port = addr.rpartition(":")
     if not host or not port.isdecimal():
         sys.exit(f"kv: {addr!r}: want HOST:PORT, where callers reach this server")
-    server = ThreadingHTTPServer((host, int(port)), Handler)  # first: keys are for servers that can serve
+    server = ThreadingHTTPServer((host, int(port)), Handler)  # before joining: an owner must be able to serve
     server.daemon_threads = True
     server.table = table = Table()
     table.owner = AGENT.join(NAMESPACE, addr, ttl=3, on_revoke=table.forget, load="reported")
@@ -126,7 +126,7 @@ def serve(addr):
 
     def stop():
         try:
-            table.owner.close()  # first: callers are refused, and look elsewhere
+            table.owner.close()  # before the server stops, so that callers find the next owner
         except leasehold.Error as e:
             print(f"kv: the leases run out by themselves: {e}", file=sys.stderr)
         finally:
@@ -144,7 +144,7 @@ def serve(addr):
 
 
 def call(method, name, value=b""):
-    """Asks the server that owns the key, wherever that is."""
+    """Sends a request to the server that owns the key."""
 
     def ask(addr):
         host, port = addr.rsplit(":", 1)
@@ -154,7 +154,7 @@ def call(method, name, value=b""):
             answer = connection.getresponse()
             body = answer.read()
         except (OSError, http.client.HTTPException):
-            return None  # it is not there: look again
+            return None  # not reachable: find the owner again
         finally:
             connection.close()
         return None if answer.status == NOT_OWNER else (addr, body)
@@ -182,7 +182,7 @@ def main(command="", *args):
     if run is None:
         sys.exit(__doc__)
     AGENT = leasehold.Agent(os.environ.get("AGENT", "http://127.0.0.1:7404"))
-    AGENT.call("GET", "/v1/status")  # it may be restarted later; one that never was there is not waited for
+    AGENT.call("GET", "/v1/status")  # fails without an agent; later the agent may be restarted
     run(*args)
 
 

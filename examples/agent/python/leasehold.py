@@ -12,8 +12,8 @@
     for loss in agent.lookup("presence").losses():   # what has been lost?
         ...
 
-Nothing but the standard library is needed. What an answer of the agent is worth is
-in docs/AGENT.md; this module does the arithmetic.
+It needs only the standard library. docs/AGENT.md defines the validity of the agent's
+replies; this module computes it.
 """
 
 import contextlib
@@ -29,15 +29,15 @@ import urllib.parse
 
 KEY_DIGITS = 16
 END = 1 << 64
-YOUNG = 0.05  # seconds for which nobody asks again about a key that is not ours
+YOUNG = 0.05  # minimum seconds between two requests for keys that are not held
 MAX_COSTS = 1000  # in one report
-MAX_SEEN = 4096  # leases that are remembered until we hear that they have ended
+MAX_SEEN = 4096  # maximum number of leases kept for reporting their end
 
 
 class Error(Exception):
-    """What the agent has to say, or why it says nothing. kind is one of those that
-    docs/AGENT.md lists; "unreachable" means that there is no agent, or that something
-    else answers in its place."""
+    """An error of the agent, or of the connection to it. docs/AGENT.md lists the kinds;
+    "unreachable" means that there is no agent, or that another server answers at its
+    address."""
 
     def __init__(self, kind, message):
         super().__init__(f"{kind}: {message}")
@@ -46,7 +46,7 @@ class Error(Exception):
 
 @contextlib.contextmanager
 def _reading():
-    """Whoever answers with something else than an agent does is none."""
+    """Raises "unreachable" for replies that are not an agent's."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as e:
@@ -62,12 +62,12 @@ def _object(text):
 
 
 class Clock:
-    """How much time has passed at most since a reading.
+    """The maximum time that can have passed since a reading.
 
-    A clock that stands still while the computer sleeps would make an answer of
-    yesterday true today. So we read several, and believe the one that has advanced
-    most: CLOCK_BOOTTIME goes on in sleep where it exists, and so does the wall
-    clock, as long as nobody sets it back.
+    With a clock that stops while the computer sleeps, expired replies would seem
+    valid. So several clocks are read, and the one that advanced most is used:
+    CLOCK_BOOTTIME continues during sleep where it exists, and so does the wall
+    clock, unless it is set back.
     """
 
     _boot = getattr(time, "CLOCK_BOOTTIME", None)
@@ -92,22 +92,22 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class Agent:
-    """An agent at an address. It may be used from many threads."""
+    """An agent at an address. It is thread-safe."""
 
     def __init__(self, address="http://127.0.0.1:7404", timeout=2.0, clock=None):
         self.address = address
-        self._target()  # what is no address is refused here
-        self.timeout = timeout  # how long to wait for an answer to a question
+        self._target()  # rejects invalid addresses
+        self.timeout = timeout  # for the reply to a request
         self.clock = clock or Clock()
 
     def join(self, namespace, addr, name="", weight=1.0, ttl=10.0, timeout=30.0, on_revoke=None, load="checks"):
-        """Makes this program an owner until close(). It joins again by itself when the
-        agent was restarted, or has not heard of us for too long. addr is where callers
-        reach us. on_revoke(leases, cause), if given, is called when leases have ended,
-        on threads of ours: their generations, and all older ones, have ended on all of
-        their keys. It is for clearing away; nobody waits for it, and what it raises is
-        printed. The agent does not see the checks that are answered here: for keys to be
-        spread by load, join with load="reported", and report().
+        """Makes this program an owner until close(). It joins again automatically after a
+        restart of the agent, or if the agent has removed it for its silence. addr is the
+        address for callers. on_revoke(leases, cause), if given, is called on background
+        threads when leases have ended: their generations, and all older ones, have ended
+        on all of their keys. It is for cleanup; nothing waits for it, and its exceptions
+        are printed. The agent does not see checks that are answered locally: to balance
+        keys by load, join with load="reported", and call report().
 
         An owner belongs to its process. In a child after a fork it owns nothing."""
         request = {
@@ -119,7 +119,7 @@ class Agent:
         return Lookup(self, namespace)
 
     def _target(self):
-        """The path of a socket, or host and port."""
+        """Returns the path of a socket, or host and port."""
         if self.address.startswith("unix:") and self.address != "unix:":
             return self.address[len("unix:") :], None, None
         try:
@@ -127,7 +127,7 @@ class Agent:
             if parts.scheme == "http" and parts.hostname and parts.path in ("", "/"):
                 return None, parts.hostname, parts.port or 80
         except ValueError:
-            pass  # a port that is no number, for instance
+            pass  # for example a port that is not a number
         raise Error("invalid", f"{self.address!r} is no address of an agent: want http://HOST:PORT, such as http://127.0.0.1:7404, or unix:/PATH")
 
     def connection(self, timeout):
@@ -141,8 +141,8 @@ class Agent:
         return Error("unreachable", f"no agent answers at {self.address}: {why}")
 
     def call(self, method, path, body=None, timeout=None):
-        """Asks, and returns the answer with the reading of the clock from before the
-        question was sent: what an answer says counts from there."""
+        """Sends a request, and returns the reply with a reading of the clock from before
+        the request was sent, from which the reply's durations count."""
         sent = self.clock.read()
         connection = self.connection(timeout or self.timeout)
         try:
@@ -155,8 +155,8 @@ class Agent:
             connection.close()
 
     def lines(self, path, silence=15.0):
-        """Yields the documents of a stream until it ends. The agent speaks every five
-        seconds; one that is silent for longer than silence is taken for dead."""
+        """Yields the documents of a stream until it ends. The agent sends something every
+        five seconds; if it is silent for longer than silence, the stream fails."""
         connection = self.connection(silence)
         try:
             self._send(connection, "GET", path, None)
@@ -186,7 +186,7 @@ class Agent:
 
 
 class Lease:
-    """The right to a range of keys, as it was found for one of them."""
+    """A lease of a range of keys, as returned for one of them."""
 
     def __init__(self, document, key=None):
         self.start = int(document["start"], KEY_DIGITS)
@@ -208,15 +208,14 @@ class Lease:
 
 
 class Owner:
-    """A program that has joined. check and held may be called from many threads.
+    """A program that has joined. check and held are thread-safe.
 
-    A thread asks the agent for all leases several times while an answer is good. So
-    check and held look at the clock and at a list, and ask the agent only if the
-    thread has not kept up, or if the key is not in the list: then many threads ask
-    together, and not more often than every YOUNG seconds.
+    A background thread requests all leases from the agent several times within the
+    validity of a reply. So check and held read the clock and a list, and send a request
+    only if the thread is late or the key is not in the list. Concurrent requests are
+    merged, and sent at most every YOUNG seconds.
 
-    last_error is why the agent could not be asked, or joined again, the last time that
-    this was tried; None if it went well.
+    last_error is the error of the last request or join, None if it succeeded.
     """
 
     def __init__(self, agent, request, timeout, on_revoke):
@@ -229,9 +228,9 @@ class Owner:
         self._id = None
         self._leases, self._sent, self._good = [], agent.clock.read(), 0.0
         self._answered = False  # in this session
-        self._flight = None  # an Event while somebody asks for others, too
+        self._flight = None  # an Event during a request whose reply others wait for
         self._newest = 0  # generation of this session
-        self._seen = {}  # (start, limit, generation) of leases that have not ended as far as we heard
+        self._seen = {}  # (start, limit, generation) of leases whose end was not reported yet
         self._closed = threading.Event()
         self._interval = 0.1
         self._join(timeout)
@@ -240,17 +239,18 @@ class Owner:
             thread.start()
 
     def check(self, name=None, key=None):
-        """Returns the lease that covers a key, or None if we do not own it. The answer is
-        about this moment; ask held(lease) before a result leaves the program."""
+        """Returns the lease that covers a key, or None if this owner does not hold it. The
+        result is valid for this moment; call held(lease) before a result leaves the
+        program."""
         key = key_of(name) if key is None else key
         lease = self.check_now(key=key)
-        if lease is None:  # it may be new, or we have not asked for too long
+        if lease is None:  # it may be new, or the last reply is too old
             self._ask()
             lease = self.check_now(key=key)
         return lease
 
     def check_now(self, name=None, key=None):
-        """Is check without asking anybody: it may not know yet what is new."""
+        """Is check without communication: it may not know new leases yet."""
         key = key_of(name) if key is None else key
         for lease in self._held():
             if lease.covers(key):
@@ -266,7 +266,7 @@ class Owner:
         return self.held_now(lease)
 
     def held_now(self, lease):
-        """Is held without asking anybody."""
+        """Is held without communication."""
         if lease.key is None:
             return not _ended([(lease.start, lease.limit, lease.generation)], self._held())
         now = self.check_now(key=lease.key)
@@ -277,14 +277,14 @@ class Owner:
         return list(self._held())
 
     def _held(self):
-        if os.getpid() != self._pid:  # before the lock, which a fork may have left taken
+        if os.getpid() != self._pid:  # before the lock, which may be locked for ever after a fork
             return []
         with self._lock:
             return self._leases if self._fresh() else []
 
     def wait(self, name=None, key=None, timeout=10.0):
-        """Waits until a key is owned, and returns its lease, or None. Raises an Error if the
-        agent cannot be asked."""
+        """Waits until a key is owned, and returns its lease, or None. Raises an Error if a
+        request to the agent fails."""
         key = key_of(name) if key is None else key
         deadline = time.monotonic() + timeout
         while True:
@@ -295,18 +295,18 @@ class Owner:
             lease = self.check_now(key=key)
             if lease is not None or left <= 0:
                 return lease
-            time.sleep(YOUNG)  # it is there, and about to go
+            time.sleep(YOUNG)  # it exists, but is about to end
 
     def report(self, costs):
-        """Says what work has cost: costs maps names, or keys, to numbers, in a unit that is
-        the same for all owners. For those that joined with load="reported"."""
+        """Reports the cost of work: costs maps names, or keys, to numbers, in the same unit
+        for all owners. For owners that joined with load="reported"."""
         entries = [{"key": _hex(k, k if isinstance(k, int) else None), "cost": cost} for k, cost in costs.items()]
         for at in range(0, len(entries), MAX_COSTS):
             self._post("report", {"costs": entries[at : at + MAX_COSTS]})
 
     def close(self):
-        """Gives everything back. No check succeeds from its beginning on. If there is no
-        agent any more, or it has closed us, the leases run out: that is no error."""
+        """Releases all leases. Once called, no check succeeds. If the agent is gone, or has
+        closed the owner, the leases expire: that is not an error."""
         if os.getpid() != self._pid:
             return
         self._closed.set()
@@ -330,8 +330,8 @@ class Owner:
         return self.agent.clock.since(self._sent) < self._good
 
     def _post(self, what, body, timeout=None):
-        """Asks about this owner. Returns whom the answer is about, the answer, and the
-        reading of the clock that it counts from."""
+        """Sends a request about this owner. Returns the owner's id, the reply, and the
+        reading of the clock from which it counts."""
         if os.getpid() != self._pid:
             raise Error("closed", "this owner has joined in another process, before a fork")
         with self._lock:
@@ -341,8 +341,8 @@ class Owner:
         return (owner, *self.agent.call("POST", f"/v1/owners/{owner}/{what}", body, timeout))
 
     def _ask(self):
-        """Refreshes, unless that was done a moment ago. Who comes while another asks waits
-        for the same answer. Failure is told by last_error."""
+        """Refreshes, unless that was done a moment ago. Concurrent callers wait for the same
+        reply. Errors are stored in last_error."""
         if os.getpid() != self._pid:
             return
         with self._lock:
@@ -352,7 +352,7 @@ class Owner:
             if leads:
                 flight = self._flight = threading.Event()
         if not leads:
-            flight.wait()  # which the agent's timeout bounds
+            flight.wait()  # bounded by the agent's timeout
             return
         try:
             self._refresh()
@@ -364,12 +364,12 @@ class Owner:
             flight.set()
 
     def _refresh(self):
-        """Asks for all leases. The answer counts from before the question."""
+        """Requests all leases. The reply counts from before the request."""
         owner, document, sent = self._post("leases", {})
         with _reading():
             leases, good = [Lease(l) for l in document["leases"]], document["valid_for_ms"] / 1000
         with self._lock:
-            if owner == self._id and sent >= self._sent:  # answers may overtake each other
+            if owner == self._id and sent >= self._sent:  # replies may be reordered
                 self._leases, self._sent, self._good, self._answered = leases, sent, good, True
                 self._newest = max([self._newest] + [l.generation for l in leases])
                 self._see(leases)
@@ -378,7 +378,7 @@ class Owner:
     def _see(self, leases):
         for l in leases:
             self._seen[l.start, l.limit, l.generation] = None
-        while len(self._seen) > MAX_SEEN:  # only memory is cleared away later
+        while len(self._seen) > MAX_SEEN:  # only delays the cleanup of memory
             del self._seen[next(iter(self._seen))]
 
     def _join(self, timeout):
@@ -393,8 +393,8 @@ class Owner:
         self._leave(owner)
 
     def _keep(self):
-        """Keeps in touch. A program that is stopped here, or dies, is an owner no more
-        when the agent has not heard of it for the ttl."""
+        """Keeps the owner alive. If the program is stopped or dies, the agent removes the
+        owner after the ttl without requests."""
         while not self._closed.wait(self._interval):
             try:
                 self._refresh()
@@ -404,7 +404,7 @@ class Owner:
                     self._again()
 
     def _again(self):
-        """Joins once more. Whatever we had has ended, and what comes has newer
+        """Joins again. All previous leases have ended, and new ones have newer
         generations."""
         with self._lock:
             newest = self._newest
@@ -420,7 +420,7 @@ class Owner:
             self._closed.wait(random.uniform(0.1, 1.0))
 
     def _revoke(self, leases, cause):
-        """Calls on_revoke. A bug there must not end the thread that keeps us an owner."""
+        """Calls on_revoke. A bug there must not end the thread that keeps the owner alive."""
         if not leases or not self._on_revoke:
             return
         try:
@@ -429,8 +429,8 @@ class Owner:
             traceback.print_exc()
 
     def _follow(self):
-        """Follows the events. That the stream breaks when we die is how the agent
-        learns of it at once."""
+        """Follows the events. If the program dies, the stream breaks, by which the agent
+        detects it at once."""
         while not self._closed.is_set():
             with self._lock:
                 owner, before = self._id, list(self._seen)
@@ -438,13 +438,13 @@ class Owner:
                 if owner:
                     self._listen(owner, before)
             except Error:
-                pass  # _keep finds out what is wrong with the agent
+                pass  # _keep determines what is wrong with the agent
             self._closed.wait(random.uniform(0.1, 0.3))
 
     def _listen(self, owner, before):
-        """Hears one stream. What was seen before it was opened and is not in its first
-        line ended while nobody listened. When it says that it has left something out, we
-        open another, for the same reason: what we see meanwhile may be newer than its line."""
+        """Reads one stream. Leases seen before it was opened that are not in its first line
+        ended in between. If it reports omitted events, another stream is opened, because
+        leases seen meanwhile may be newer than its line."""
         first = True
         for event in self.agent.lines(f"/v1/owners/{owner}/events"):
             with _reading():
@@ -460,7 +460,7 @@ class Owner:
                 ended = []
             with self._lock:
                 if owner != self._id:
-                    return  # all of it has ended, and was said to
+                    return  # all leases of that session have ended, and were reported
                 if kind in ("leases", "granted"):
                     self._see(leases)
                 self._seen = _without(self._seen, ended)
@@ -477,7 +477,7 @@ def _cut(pieces, lease):
 
 
 def _ended(before, now):
-    """Returns as leases what was held before and is not held under its generation now."""
+    """Returns the leases that were held before and are not held under their generation now."""
     held = {}
     for l in now:
         held.setdefault(l.generation, []).append(l)
@@ -491,7 +491,7 @@ def _ended(before, now):
 
 
 def _without(seen, ended):
-    """Returns what is left of those seen. A generation ends with all older ones."""
+    """Returns the remaining leases of those seen. A generation ends with all older ones."""
     for l in ended:
         left = {}
         for start, limit, generation in seen:
@@ -502,16 +502,16 @@ def _without(seen, ended):
 
 
 class Lookup:
-    """Where the keys of a namespace are."""
+    """Finds the owners of a namespace's keys."""
 
     def __init__(self, agent, namespace):
         self.agent = agent
         self._path = "/v1/namespaces/" + urllib.parse.quote(namespace, safe="")
 
     def find(self, name=None, key=None, refresh=False):
-        """Returns the answer of the agent; its "addr" is where the key is. It is a hint:
-        the server knows whether it owns the key. An Error of kind "no_owner" says that
-        nobody does for now."""
+        """Returns the agent's reply; its "addr" is the address of the key's owner. It is a
+        hint: only the server knows whether it owns the key. An Error of kind "no_owner"
+        means that the key has no owner at the moment."""
         query = {"key": _hex(name, key)}
         if refresh:
             query["refresh"] = "true"
@@ -520,8 +520,8 @@ class Lookup:
 
     def do(self, name, f, attempts=40, patience=30.0):
         """Calls f(addr) with the server that owns the key, and again, after a pause, as
-        long as f returns None: the server was not the owner, or was not there. Only for
-        requests that may be carried out twice."""
+        long as f returns None: the server was not the owner, or not reachable. Only for
+        idempotent requests."""
         deadline = time.monotonic() + patience
         why = None
         for attempt in range(attempts):
@@ -544,9 +544,9 @@ class Lookup:
         raise why
 
     def losses(self, since=None):
-        """Yields losses as they happen, for ever: dictionaries with start, limit, owner,
-        generation, cause, lsn and resume. It resumes where it was when the agent was restarted.
-        With resume of an earlier loss it begins after that."""
+        """Yields losses as they happen, without end: dictionaries with start, limit, owner,
+        generation, cause, lsn and resume. It continues after a restart of the agent. With
+        resume of an earlier loss it starts after that loss."""
         while True:
             try:
                 path = f"{self._path}/losses" + (f"?since={since}" if since is not None else "")
@@ -570,8 +570,8 @@ def _hex(name, key):
 
 
 def key_of(name):
-    """The key of a name: XXH64 with seed 0, as every Leasehold library has it. A text is
-    hashed as UTF-8; one that has none, such as half of a surrogate pair, is a ValueError."""
+    """Returns the key of a name: XXH64 with seed 0, as in every Leasehold library. A str is
+    hashed as UTF-8; one that cannot be encoded, such as half of a surrogate pair, is a ValueError."""
     data = name.encode() if isinstance(name, str) else name
     p1, p2, p3, p4, p5 = (
         0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5,

@@ -34,7 +34,7 @@
 // name, or the first words of it, the rest is the action. If not, the action is that the author
 // "posted" it. Without an author the person is all words with a capital letter at the start of
 // the title, if the next word has none and the first is not an article. Otherwise the item is
-// an entry of its own.
+// a separate entry.
 //
 // The title of an entry contains each action once, and at most [MaxTitleActions] actions: the
 // latest. The content of the entry has all activities.

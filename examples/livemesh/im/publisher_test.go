@@ -290,7 +290,7 @@ func TestAnUpdateFindsTheLoss(t *testing.T) {
 		serve(t, c.Node("a"), im.Config{})
 		c.Settle()
 		n := c.Node("frontend")
-		// The publisher's lookup is partitioned; the client has a lookup of its own.
+		// The publisher's lookup is partitioned; the client has a different one.
 		watcher := c.Node("watcher")
 		p, err := im.NewPublisher(im.PublisherConfig{Client: client(t, c, n), Lookup: meshtest.Lookup(t, c, watcher)})
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// TestMain lets the test's binary be a benchmark, by the name that it has.
+// TestMain makes the test binary a benchmark, according to its name.
 func TestMain(m *testing.M) {
 	name := filepath.Base(os.Args[0])
 	play := map[string]func(context.Context, *report.Run) error{
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		},
 		"missing": func(_ context.Context, r *report.Run) error { r.Want("the moon", 0, "", false); return nil },
 		"bad": func(_ context.Context, r *report.Run) error {
-			r.Note("a server says something")
+			r.Note("output of a server")
 			return errors.New("the server\nis gone")
 		},
 		"crashing": func(context.Context, *report.Run) error { panic("at the disco") },
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	report.Main(report.Benchmark{Name: name, Number: len(name), Title: "It is " + name, About: "How " + name + "?", Rounds: 4, Quick: 2, Run: play})
 }
 
-// build puts this program where those of benchmarks would be.
+// build links this program in place of the benchmarks.
 func build(_ context.Context, bin string, all []program) map[string]error {
 	broken := make(map[string]error)
 	self, err := os.Executable()
@@ -57,7 +57,7 @@ func build(_ context.Context, bin string, all []program) map[string]error {
 	return broken
 }
 
-// newSession runs programs that this test plays.
+// newSession returns a session of programs of this test.
 func newSession(t *testing.T, names ...string) *session {
 	t.Helper()
 	silent, err := os.Create(filepath.Join(t.TempDir(), "progress"))
@@ -81,8 +81,8 @@ func page(t *testing.T, s *session) string {
 	return string(text)
 }
 
-// TestFailuresLeaveTheOthers: whatever becomes of a question, the page has what the
-// others found, and says which failed, and why.
+// TestFailuresLeaveTheOthers: after failures the page has the results of the other benchmarks,
+// and the errors.
 func TestFailuresLeaveTheOthers(t *testing.T) {
 	s := newSession(t, "unbuildable", "bad", "crashing", "slow", "good", "missing")
 	s.programs[3].limit = 1
@@ -91,7 +91,7 @@ func TestFailuresLeaveTheOthers(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, text := range []string{
-		"unbuildable: building it: no such import", "bad: the server", "crashing: panic: at the disco", "slow: it takes longer than the 1s that it has",
+		"unbuildable: building it: no such import", "bad: the server", "crashing: panic: at the disco", "slow: time limit of 1s exceeded",
 	} {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("the error lacks %q: %v", text, err)
@@ -104,8 +104,8 @@ func TestFailuresLeaveTheOthers(t *testing.T) {
 	for _, text := range []string{
 		"| [good](#4-it-is-good) | cost | 4 | ns | peer | 8 | 2 |", "## 4. It is good\n\nHow good?",
 		"**Failed**: [bad](#3-it-is-bad), in its last run.",
-		"## 3. It is bad\n\n**Failed** on " + time.Now().UTC().Format(time.DateOnly)[:4], ": the server is gone. Nothing was found before that.\n",
-		"## 4. It is slow\n\n**Failed** on ", "it takes longer than the 1s that it has. Nothing",
+		"## 3. It is bad\n\n**Failed** on " + time.Now().UTC().Format(time.DateOnly)[:4], ": the server is gone. There is no earlier result.\n",
+		"## 4. It is slow\n\n**Failed** on ", "time limit of 1s exceeded. There",
 		"## 8. It is crashing\n\n**Failed** on ", "panic: at the disco",
 		"## 11. It is unbuildable\n\n**Failed** on ", "0 of 1 goals are met.",
 	} {
@@ -114,11 +114,11 @@ func TestFailuresLeaveTheOthers(t *testing.T) {
 		}
 	}
 	if rows := len(s.spent.Rows); rows != 7 {
-		t.Errorf("it is told of %d how long they took, want 7", rows)
+		t.Errorf("%d rows of durations, want 7", rows)
 	}
 }
 
-// TestFailureKeepsWhatWasFound: until the question is answered again.
+// TestFailureKeepsWhatWasFound: a failure keeps the earlier result, until the next result.
 func TestFailureKeepsWhatWasFound(t *testing.T) {
 	s := newSession(t, "good")
 	if err := s.runAll(t.Context()); err != nil {
@@ -128,7 +128,7 @@ func TestFailureKeepsWhatWasFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := page(t, s)
-	for _, text := range []string{"no luck. What follows was found before that.\n\nHow good?", "| cost | 4 | ns |", "go run ./good"} {
+	for _, text := range []string{"no luck. This is the earlier result.\n\nHow good?", "| cost | 4 | ns |", "go run ./good"} {
 		if !strings.Contains(got, text) {
 			t.Errorf("the page lacks %q:\n%s", text, got)
 		}
@@ -138,11 +138,11 @@ func TestFailureKeepsWhatWasFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := page(t, s); strings.Contains(got, "Failed") || !strings.Contains(got, "| cost | 1 | ns |") {
-		t.Errorf("it was answered again, and the page is\n%s", got)
+		t.Errorf("after another run the page is\n%s", got)
 	}
 }
 
-// TestLimitOfAll: who comes too late is told of as well.
+// TestLimitOfAll: benchmarks after the time limit are reported as failures.
 func TestLimitOfAll(t *testing.T) {
 	s := newSession(t, "slow", "good")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, fmt.Errorf("%w of so much", errLimit))
@@ -151,12 +151,12 @@ func TestLimitOfAll(t *testing.T) {
 	if !errors.Is(err, errLimit) || !errors.Is(err, errNoTime) {
 		t.Errorf("got %v", err)
 	}
-	if got := page(t, s); !strings.Contains(got, "there was no time left for it. Nothing was found") {
+	if got := page(t, s); !strings.Contains(got, "no time left. There is no earlier result") {
 		t.Errorf("the page is\n%s", got)
 	}
 }
 
-// TestInterrupt: who presses the key knows why it ended. Nothing is stored.
+// TestInterrupt: an interrupt stores nothing.
 func TestInterrupt(t *testing.T) {
 	s := newSession(t, "slow", "good")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -172,7 +172,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestQuick: headlines are collected, also if someone fails, and nothing is stored.
+// TestQuick: headlines are collected, also after failures, and nothing is stored.
 func TestQuick(t *testing.T) {
 	s := newSession(t, "bad", "good")
 	s.quick = true
@@ -192,8 +192,8 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// TestBudget: all that is foreseen fits though one question takes as long as it may, and so does
-// what is foreseen for -quick, with time to build what is ours.
+// TestBudget: all benchmarks fit into the limit, also if one reaches its own limit, and so do
+// those of -quick, including building.
 func TestBudget(t *testing.T) {
 	takes, over, quick := buildLimit, time.Duration(0), time.Duration(0)
 	for _, q := range programs() {
@@ -201,7 +201,7 @@ func TestBudget(t *testing.T) {
 		takes, over = takes+foreseen, max(over, time.Duration(q.limit)*time.Second-foreseen)
 		quick += time.Duration(q.quick) * time.Second
 		if q.seconds >= q.limit {
-			t.Errorf("%s takes %d s, and may take %d", q.name, q.seconds, q.limit)
+			t.Errorf("%s takes %d s, its limit is %d", q.name, q.seconds, q.limit)
 		}
 	}
 	if most := takes + over; most > wholeLimit {
@@ -212,7 +212,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestProgramsAreListed: every benchmark is run, with its own number and title.
+// TestProgramsAreListed: every benchmark is listed, with its number and title.
 func TestProgramsAreListed(t *testing.T) {
 	files, err := filepath.Glob("../*/main.go")
 	if err != nil {
@@ -254,7 +254,7 @@ func TestParse(t *testing.T) {
 	if err != nil || !slices.Equal(names(o.programs), []string{"routing", "guard"}) {
 		t.Errorf("%v, %v", names(o.programs), err)
 	}
-	if _, err := parse([]string{"-only", "x"}, os.Stderr); err == nil || !strings.Contains(err.Error(), `there is no "x"`) {
+	if _, err := parse([]string{"-only", "x"}, os.Stderr); err == nil || !strings.Contains(err.Error(), `unknown name "x"`) {
 		t.Errorf("got %v", err)
 	}
 }

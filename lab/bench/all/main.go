@@ -1,18 +1,17 @@
 // Command all runs the benchmarks, one after the other, with one progress bar, and
 // writes docs/BENCHMARKS.md.
 //
-//	go run ./all                   all of it: make bench
+//	go run ./all                   all benchmarks: make bench
 //	go run ./all -quick            the headlines, as a table and as JSON lines: make bench-quick
-//	go run ./all -only routing     some of it; the others keep their last result
-//	go run ./all -list             how long each takes, and may take at most
-//	go run ./all -page             only the page again, from the stored results
+//	go run ./all -only routing     some; the others keep their last result
+//	go run ./all -list             durations and time limits
+//	go run ./all -page             only the page, from the stored results
 //
-// A benchmark is a program of its own, which this one builds and runs. Missed goals
-// are reported, but are no failure: the exit code is that of benchmarks that could
-// not be run. The page says which these are, and why, and has the results of the
-// others.
+// A benchmark is a separate program, which this one builds and runs. Missed goals are
+// reported but are no failure: the exit code is 1 if a benchmark could not be run. The
+// page lists these with the error, and has the results of the others.
 //
-// To see a page soon, run few benchmarks with few rounds, and write it elsewhere:
+// For a quick look, run few benchmarks with few rounds, and write the page elsewhere:
 //
 //	go run ./all -only ownership,balance -rounds 2 -docs /tmp/docs
 package main
@@ -61,13 +60,13 @@ type options struct {
 func parse(args []string, help io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("all", flag.ContinueOnError)
 	flags.SetOutput(help)
-	flags.BoolVar(&o.quick, "quick", false, "headlines only; nothing is stored")
-	flags.BoolVar(&o.json, "json", false, "with -quick: only JSON lines, no table")
-	flags.BoolVar(&o.page, "page", false, "run nothing, and write the page again")
-	flags.BoolVar(&o.list, "list", false, "run nothing, and print how long the benchmarks take")
-	flags.IntVar(&o.rounds, "rounds", 0, "turns of each contestant in each benchmark (default that of the benchmark)")
+	flags.BoolVar(&o.quick, "quick", false, "headlines only, without storing results")
+	flags.BoolVar(&o.json, "json", false, "with -quick: JSON lines without the table")
+	flags.BoolVar(&o.page, "page", false, "only write the page")
+	flags.BoolVar(&o.list, "list", false, "only print durations")
+	flags.IntVar(&o.rounds, "rounds", 0, "turns of each contestant (default that of the benchmark)")
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "..", "docs"), "directory of BENCHMARKS.md")
-	flags.DurationVar(&o.limit, "limit", wholeLimit, "time limit of all together")
+	flags.DurationVar(&o.limit, "limit", wholeLimit, "time limit of all benchmarks")
 	var names []string
 	for _, p := range programs() {
 		names = append(names, p.name)
@@ -77,7 +76,7 @@ func parse(args []string, help io.Writer) (o options, err error) {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q: there are only flags", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if names, err = report.Only(*only, names); err != nil {
 		return o, err
@@ -86,7 +85,7 @@ func parse(args []string, help io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// errLimit reports that all took longer than they may.
+// errLimit is the error of a run above the time limit.
 var errLimit = errors.New("all benchmarks together take longer than the limit")
 
 func run(ctx context.Context, o options, out io.Writer, errs *os.File) error {
@@ -128,23 +127,23 @@ func (s *session) printHeadlines(out io.Writer) error {
 	return report.PrintLines(out, s.headlines)
 }
 
-// A program is a benchmark in a directory beside this one. Number and title are those
-// of the benchmark itself: they are here for when it fails.
+// A program is a benchmark in a directory beside this one. Number and title are repeated here
+// for benchmarks that fail without a stored result.
 type program struct {
 	name    string
 	number  int
 	title   string
-	module  bool     // it is a module of its own
-	spare   string   // of a module: with -quick, the build tag that leaves out what takes long to build
-	command bool     // it runs the command leasehold
-	seconds int      // that it takes, roughly: for the bar
-	limit   int      // seconds after which it is ended
-	quick   int      // seconds that it takes with -quick; 0 if it has no part in that
+	module  bool     // a separate module
+	spare   string   // build tag of a module with -quick, which omits slow dependencies
+	command bool     // runs the leasehold command
+	seconds int      // approximate duration
+	limit   int      // time limit in seconds
+	quick   int      // duration with -quick; 0: not part of it
 	args    []string // for the page
 }
 
-// programs run in this order. With building, they are done in 45 minutes though one of
-// them takes as long as it may, and in less than 3 with -quick.
+// programs returns the benchmarks in their order. With building, they take at most 45 minutes
+// if one of them reaches its limit, and less than 3 with -quick.
 func programs() []program {
 	return []program{
 		{name: "routing", number: 1, title: "Routing", module: true, spare: "nodskit", seconds: 160, limit: 225, quick: 15},
@@ -159,28 +158,27 @@ func programs() []program {
 	}
 }
 
-// buildLimit is the time limit of building, where nothing was built before.
+// buildLimit is the time limit of building with an empty cache.
 const buildLimit = 3 * time.Minute
 
 const wholeLimit = 45 * time.Minute
 
-// quickSlack is how many times longer than expected a benchmark may take with -quick:
-// that is for busy machines, on which the numbers mean little anyway.
+// quickSlack is the time limit with -quick relative to the duration, for busy machines.
 const quickSlack = 4
 
-// result is what is known of a benchmark without running it.
+// result returns a result without measurements.
 func (p program) result() report.Result {
 	return report.Result{Benchmark: p.name, Number: p.number, Title: p.title}
 }
 
 func budget(all []program) *report.Table {
-	t := report.NewTable("Seconds, as expected", "benchmark", "takes", "at most", "with -quick")
+	t := report.NewTable("Durations in seconds", "benchmark", "takes", "at most", "with -quick")
 	var takes, quick int
 	for _, p := range all {
 		t.Add(p.name, p.seconds, p.limit, p.quick)
 		takes, quick = takes+p.seconds, quick+p.quick
 	}
-	t.Add("building, if nothing was built", "", buildLimit.Seconds(), "")
+	t.Add("building, with an empty cache", "", buildLimit.Seconds(), "")
 	t.Add("all", takes, wholeLimit.Seconds(), quick)
 	return t
 }

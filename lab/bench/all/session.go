@@ -30,13 +30,12 @@ type session struct {
 	spent     *report.Table
 }
 
-var errNoTime = errors.New("there was no time left for it")
+var errNoTime = errors.New("no time left")
 
-// buildSeconds is what building is expected to take, where some has changed.
+// buildSeconds is the expected duration of building after changes.
 const buildSeconds = 20
 
-// runAll builds and runs all benchmarks that have a part in this. A failure does not
-// keep the others from running.
+// runAll builds and runs the benchmarks. After a failure it continues with the others.
 func (s *session) runAll(ctx context.Context) error {
 	s.spent = report.NewTable("Seconds", "", "expected", "taken")
 	s.all = buildSeconds
@@ -54,7 +53,7 @@ func (s *session) runAll(ctx context.Context) error {
 	}
 	s.show(0, "building")
 	began := time.Now()
-	broken := s.build(ctx, s.bin, wanted) // first of all: nothing is built while something is measured
+	broken := s.build(ctx, s.bin, wanted) // before any measurement
 	s.took("building", buildSeconds, began)
 	var failed error
 	for _, p := range wanted {
@@ -78,13 +77,12 @@ func (s *session) runAll(ctx context.Context) error {
 	return failed
 }
 
-// interrupted reports whether the user has ended it, and not the limit.
+// interrupted reports whether the user, and not the limit, has ended the run.
 func interrupted(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errLimit)
 }
 
-// recordFailure reports a failure at once, at the end, and on the page, where the
-// results of others stay.
+// recordFailure prints a failure, stores it for the page, and returns it.
 func (s *session) recordFailure(p program, why error) error {
 	s.progress.Note(fmt.Sprintf("FAILED %s: %v", p.name, why))
 	failed := fmt.Errorf("%s: %w", p.name, why)
@@ -94,7 +92,7 @@ func (s *session) recordFailure(p program, why error) error {
 	return errors.Join(failed, report.StoreFailure(s.docs, p.result(), why))
 }
 
-// show shows that a share of so many seconds is done, besides all before.
+// show displays the progress, with a number of completed seconds of the current program.
 func (s *session) show(part float64, text string) {
 	s.progress.Show((float64(s.done)+part)/float64(max(1, s.all)), text)
 }
@@ -104,13 +102,13 @@ func (s *session) took(what string, expected int, began time.Time) {
 	s.spent.Add(what, expected, fmt.Sprintf("%.1f", time.Since(began).Seconds()))
 }
 
-// endLimit is how long a benchmark has to clean up when it is interrupted.
+// endLimit is the time for a benchmark to clean up when it is interrupted.
 const endLimit = 20 * time.Second
 
-// leasehold is where the command is built, which some benchmarks run.
+// leasehold returns the path of the built command.
 func leasehold(bin string) string { return filepath.Join(bin, "leasehold-command") }
 
-// buildAll builds all programs, and returns why some could not be.
+// buildAll builds all programs, and returns the errors by name.
 func buildAll(ctx context.Context, bin string, all []program) map[string]error {
 	broken := make(map[string]error)
 	if slices.ContainsFunc(all, func(p program) bool { return p.command }) {
@@ -127,14 +125,14 @@ func buildAll(ctx context.Context, bin string, all []program) map[string]error {
 			together = append(together, "./"+p.name)
 		}
 	}
-	// At once, so that what they share is compiled once and all cores have work.
+	// Together, so that shared packages are compiled once and all cores are busy.
 	whole := len(together) > 0 && proc.GoBuild(ctx, ".", bin+string(filepath.Separator), together...) == nil
 	for _, p := range all {
 		var err error
 		switch {
 		case p.module:
 			err = proc.GoBuildModule(ctx, p.name, filepath.Join(bin, p.name), "-tags="+p.spare, ".")
-		case !whole: // one by one, to find out which
+		case !whole: // one by one, to find the broken one
 			err = proc.GoBuild(ctx, ".", filepath.Join(bin, p.name), "./"+p.name)
 		}
 		if err != nil {
@@ -152,14 +150,14 @@ func (s *session) args(p program) []string {
 		args = append(append(args, p.args...), "-docs", s.docs)
 	}
 	if s.rounds > 0 {
-		args = append(args, "-rounds", fmt.Sprint(s.rounds)) // the last one counts
+		args = append(args, "-rounds", fmt.Sprint(s.rounds)) // the last flag wins
 	}
 	return args
 }
 
 func (s *session) run(ctx context.Context, p program) error {
 	most := time.Duration(p.limit) * time.Second
-	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("it takes longer than the %v that it has", most))
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("time limit of %v exceeded", most))
 	defer cancel()
 	s.show(0, p.name)
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, p.name), s.args(p)...)
@@ -176,7 +174,7 @@ func (s *session) run(ctx context.Context, p program) error {
 	reason := make(chan string, 1)
 	go func() { reason <- s.follow(errs, p) }()
 	err := cmd.Wait()
-	_ = write.Close() // it never fails
+	_ = write.Close() // never fails
 	why := <-reason
 	ended, ok := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -195,25 +193,24 @@ func (s *session) run(ctx context.Context, p program) error {
 	return s.collect(&out)
 }
 
-// follow shows the progress of a program, and returns the probable reason of a
-// failure.
+// follow displays the progress of a program, and returns the probable reason of a failure.
 func (s *session) follow(errs io.Reader, p program) string {
-	said := bufio.NewScanner(errs)
+	lines := bufio.NewScanner(errs)
 	var r reason
-	for said.Scan() {
-		if share, text, ok := report.ParseProgress(said.Text()); ok {
+	for lines.Scan() {
+		if share, text, ok := report.ParseProgress(lines.Text()); ok {
 			s.show(share*float64(p.seconds), p.name+": "+text)
 			continue
 		}
-		s.progress.Note(said.Text())
-		r.read(said.Text(), p.name+": ")
+		s.progress.Note(lines.Text())
+		r.read(lines.Text(), p.name+": ")
 	}
-	_, _ = io.Copy(io.Discard, errs) // after a line that is too long: the program must not block
+	_, _ = io.Copy(io.Discard, errs) // after an oversized line, so that the program does not block
 	return r.text
 }
 
-// A reason is why a program failed, from its output: its own error, which may have
-// several lines; or how it crashed, without the stacks; or its last line.
+// A reason is the cause of a failure, from a program's output: its own error, which may have
+// several lines; or the panic, without stacks; or the last line.
 type reason struct {
 	text            string
 	itsOwn, crashed bool
@@ -240,7 +237,7 @@ func (s *session) collect(out io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("its headlines: %w", err)
+			return fmt.Errorf("headlines: %w", err)
 		}
 		s.headlines = append(s.headlines, h)
 	}

@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// frontends call servers, as callers do: with a lookup, and again until they are
-// served.
+// frontends call servers with a lookup, and retry until they are served.
 type frontends struct {
 	lookups []*lookup.Lookup
 
@@ -47,7 +46,7 @@ func (f *frontends) close() {
 	}
 }
 
-// conn returns a connection to a server, which all callers share.
+// conn returns a server's connection, which all callers share.
 func (f *frontends) conn(addr string) (*rpc.Client, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,9 +91,9 @@ type operation struct {
 	took  time.Duration
 }
 
-type crew struct {
-	stop    context.CancelFunc // at once
-	halt    context.CancelFunc // begin nothing new
+type workers struct {
+	stop    context.CancelFunc // cancels operations
+	halt    context.CancelFunc // starts no new operations
 	working sync.WaitGroup
 
 	mu   sync.Mutex
@@ -102,13 +101,12 @@ type crew struct {
 	errs int
 }
 
-// work lets n of them operate, each on a key after the other, with a pause of
-// about that length between two operations. With own, each has a key
-// of its own.
-func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bool) *crew {
+// work starts n workers that execute operations with a pause of about the given mean between
+// them: on random keys, or, with own, each on its own key.
+func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bool) *workers {
 	ctx, stop := context.WithCancel(ctx)
 	enough, halt := context.WithCancel(ctx)
-	c := &crew{stop: stop, halt: halt}
+	c := &workers{stop: stop, halt: halt}
 	for i := range n {
 		mine := keyOf(i, n)
 		c.working.Go(func() {
@@ -126,10 +124,10 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 	return c
 }
 
-// keyOf returns one of n keys that lie equally far apart.
+// keyOf returns one of n keys at equal distances.
 func keyOf(i, n int) leasehold.Key { return leasehold.Key(uint64(i) * (math.MaxUint64/uint64(n) + 1)) }
 
-func (c *crew) note(o operation, err error) {
+func (c *workers) note(o operation, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
@@ -139,9 +137,9 @@ func (c *crew) note(o operation, err error) {
 	c.done = append(c.done, o)
 }
 
-// end waits until all operations that have begun are served, or for a minute, and returns what they
-// did. Those who were cut short would be the ones that waited longest.
-func (c *crew) end() ([]operation, int) {
+// end waits until all operations in progress are served, for at most a minute, and returns the
+// operations and the number of errors. Canceling them would omit the longest ones.
+func (c *workers) end() ([]operation, int) {
 	c.halt()
 	timer := time.AfterFunc(patience, c.stop)
 	defer timer.Stop()
@@ -150,7 +148,7 @@ func (c *crew) end() ([]operation, int) {
 	return c.done, c.errs
 }
 
-// worst returns the longest operation of those that began or ended after a time.
+// worst returns the longest operation that ended after a time.
 func worst(all []operation, after time.Time) time.Duration {
 	longest := time.Duration(0)
 	for _, o := range all {

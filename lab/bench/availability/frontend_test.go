@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestKeysAreApart: servers have some of them each.
+// TestKeysAreApart: keys are spread over the key space.
 func TestKeysAreApart(t *testing.T) {
 	const n = 128
 	for i := range n {
@@ -18,11 +18,11 @@ func TestKeysAreApart(t *testing.T) {
 	}
 }
 
-// TestEndWaits: what was begun counts, however long it takes, and what never ends is given up.
+// TestEndWaits: end waits for operations in progress, and cancels those that never end.
 func TestEndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		c := &crew{stop: stop, halt: func() {}}
+		c := &workers{stop: stop, halt: func() {}}
 		c.working.Go(func() {
 			time.Sleep(10 * time.Second)
 			c.note(operation{begun: time.Now().Add(-10 * time.Second), took: 10 * time.Second}, nil)

@@ -1,9 +1,9 @@
-// Command availability asks how long keys are not served when something fails: a
-// rack of servers, as in PRS's figure 9, a server, the leader, the leader of the
-// store; and when a server is shut down as it should be.
+// Command availability measures how long keys are unavailable after failures of a rack
+// of servers, as in PRS's figure 9, a server, the leader or the store's leader, and when
+// a server is drained.
 //
-//	cd lab/bench && go run ./availability          all of it, in four minutes
-//	cd lab/bench && go run ./availability -quick   without the rack, in half a minute
+//	cd lab/bench && go run ./availability          four minutes
+//	cd lab/bench && go run ./availability -quick   without the rack, half a minute
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	})
 }
 
-// servers is how many there are for single events, each a process.
+// servers is the number of servers for single events, each in a process.
 const servers = 4
 
 func run(ctx context.Context, r *report.Run) error {
@@ -41,10 +41,10 @@ func run(ctx context.Context, r *report.Run) error {
 	if err != nil {
 		return err
 	}
-	r.Step("%d managers and %d servers are there", len(s.group.All), servers)
+	r.Step("%d managers and %d servers are running", len(s.group.All), servers)
 	outcomes := make([][]outcome, len(all))
 	err = report.Rounds(ctx, r.Rounds, len(all), func(round, i int) error {
-		o, err := s.undergo(ctx, all[i])
+		o, err := s.measureEvent(ctx, all[i])
 		if err != nil {
 			return fmt.Errorf("%s: %w", all[i].title, err)
 		}
@@ -68,7 +68,7 @@ func run(ctx context.Context, r *report.Run) error {
 	return nil
 }
 
-// What the papers' texts say, and what our own times allow.
+// Numbers in the papers' texts, and the bounds of our own times.
 const (
 	paperLease  = 60.0 // seconds: Centrifuge's leases, for which the keys of a server that dies are not served (5.1.1)
 	paperReset  = 60.0 // seconds: PRS restores availability after a rack is reset in less than a minute (7.2)

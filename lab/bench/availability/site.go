@@ -16,19 +16,18 @@ import (
 
 const namespace leasehold.Namespace = "availability"
 
-// A site is three managers, and racks of servers. A rack is a process: its servers
-// fail together.
+// A site is three managers and racks of servers. A rack is a process: its servers fail together.
 type site struct {
 	group   *proc.Managers
 	racks   []*proc.Process
 	servers int // of a rack
 	front   *frontends
-	made    int // namespaces, to see that changes are committed
+	made    int // namespaces that were created to detect commits
 
 	proc.Cleanup
 }
 
-// newSite starts all of it, and waits until every key has an owner.
+// newSite starts a site, and waits until every key has an owner.
 func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err error) {
 	s = &site{racks: make([]*proc.Process, racks), servers: servers}
 	defer func() {
@@ -44,7 +43,7 @@ func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err err
 		return s, err
 	}
 	for i := range racks {
-		if err := s.bring(ctx, i); err != nil {
+		if err := s.startRack(ctx, i); err != nil {
 			return s, err
 		}
 	}
@@ -52,14 +51,14 @@ func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err err
 		return s, err
 	}
 	s.Add(s.front.close)
-	return s, s.whole(ctx, racks*servers)
+	return s, s.waitForOwners(ctx, racks*servers)
 }
 
-// patience is for what should take seconds.
+// patience is the timeout of events that take seconds.
 const patience = time.Minute
 
-// bring starts a rack, whose servers have joined when it returns.
-func (s *site) bring(ctx context.Context, rack int) error {
+// startRack starts a rack, and waits until its servers have joined.
+func (s *site) startRack(ctx context.Context, rack int) error {
 	r, err := loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
 		ClientsConfig: loadgen.ClientsConfig{Namespace: string(namespace), Managers: s.group.Addrs()},
 		Name:          fmt.Sprintf("rack-%d", rack+1), Count: s.servers, Serve: true,
@@ -72,8 +71,8 @@ func (s *site) bring(ctx context.Context, rack int) error {
 	return nil
 }
 
-// whole waits until there are so many owners, and each key has one.
-func (s *site) whole(ctx context.Context, owners int) error {
+// waitForOwners waits for a number of owners, and until each key has one.
+func (s *site) waitForOwners(ctx context.Context, owners int) error {
 	return proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 		n, err := s.group.Namespace(ctx, string(namespace))
 		if err != nil {
@@ -88,19 +87,19 @@ func (s *site) whole(ctx context.Context, owners int) error {
 
 type outcome struct {
 	service time.Duration // the longest operation
-	changes time.Duration // until a change was committed again
-	failed  int           // operations that were given up
+	changes time.Duration // until a change was committed
+	failed  int           // operations that failed
 }
 
 type event struct {
 	name, title string
-	strike      func(ctx context.Context, s *site) error
-	mend        func(ctx context.Context, s *site) error
-	changes     bool // how long no change can be committed is measured, too
+	inject      func(ctx context.Context, s *site) error
+	repair      func(ctx context.Context, s *site) error
+	changes     bool // measure the time until a change is committed, too
 }
 
 func events() []event {
-	bring := func(ctx context.Context, s *site) error { return s.bring(ctx, 0) }
+	startRack := func(ctx context.Context, s *site) error { return s.startRack(ctx, 0) }
 	var killed *proc.Manager
 	restart := func(context.Context, *site) error { return killed.Start() }
 	kill := func(m *proc.Manager, err error) error {
@@ -117,8 +116,8 @@ func events() []event {
 		return nil
 	}
 	return []event{
-		{"drain", "a server is shut down (SIGTERM)", drain, bring, false},
-		{"owner-crash", "a server dies (kill -9)", crash, bring, false},
+		{"drain", "a server is shut down (SIGTERM)", drain, startRack, false},
+		{"owner-crash", "a server dies (kill -9)", crash, startRack, false},
 		{"leader-crash", "the leader dies (kill -9)", killLeader, restart, true},
 		{"store-leader-crash", "the store's leader dies (kill -9)", killStoreLeader, restart, true},
 	}
@@ -137,21 +136,21 @@ func (s *site) storeLeader(ctx context.Context) (found *proc.Manager, err error)
 	return found, err
 }
 
-// The frontends that watch an event: each has a key of its own.
+// The frontends during an event, each with its own key.
 const (
 	watched    = 128
 	watchPause = 5 * time.Millisecond
-	// before and after are for operations without trouble.
+	// before and after are times without a fault.
 	before = 500 * time.Millisecond
 	after  = time.Second
 )
 
-func (s *site) undergo(ctx context.Context, e event) (out outcome, err error) {
-	crew := s.front.work(ctx, watched, watchPause, true)
-	defer crew.stop()
-	_ = proc.Pause(ctx, before) // the strike fails if the run has ended
+func (s *site) measureEvent(ctx context.Context, e event) (out outcome, err error) {
+	workers := s.front.work(ctx, watched, watchPause, true)
+	defer workers.stop()
+	_ = proc.Pause(ctx, before) // inject fails if the run has ended
 	begun := time.Now()
-	if err := e.strike(ctx, s); err != nil {
+	if err := e.inject(ctx, s); err != nil {
 		return out, err
 	}
 	owners := len(s.racks)
@@ -164,20 +163,20 @@ func (s *site) undergo(ctx context.Context, e event) (out outcome, err error) {
 	} else {
 		owners--
 	}
-	if err := s.whole(ctx, owners); err != nil {
+	if err := s.waitForOwners(ctx, owners); err != nil {
 		return out, err
 	}
 	_ = proc.Pause(ctx, after) // the same
-	done, failed := crew.end()
+	done, failed := workers.end()
 	out.service, out.failed = worst(done, begun), failed
-	if err := e.mend(ctx, s); err != nil {
+	if err := e.repair(ctx, s); err != nil {
 		return out, err
 	}
-	return out, s.whole(ctx, len(s.racks))
+	return out, s.waitForOwners(ctx, len(s.racks))
 }
 
-// PRS's experiment: 250 servers, of which a rack of 50 is reset, and 1,000
-// frontends. Every 50 frontends share a lookup, as those of one computer would.
+// PRS's experiment: 250 servers, of which a rack of 50 is reset, and 1,000 frontends. Every 50
+// frontends share a lookup, like those of one machine.
 const (
 	racks         = 5
 	rackServers   = 50
@@ -187,7 +186,7 @@ const (
 )
 
 type resets struct {
-	normal, dies, back []time.Duration // what operations took
+	normal, dies, back []time.Duration // durations of operations
 }
 
 func reset(ctx context.Context, r *report.Run) (*resets, error) {
@@ -196,16 +195,16 @@ func reset(ctx context.Context, r *report.Run) (*resets, error) {
 		return nil, err
 	}
 	defer s.Close()
-	r.Step("the rack: %d servers are there", racks*rackServers)
+	r.Step("the rack: %d servers are running", racks*rackServers)
 	out := &resets{}
 	phase := func(do func() error, calm time.Duration) ([]time.Duration, error) {
-		crew := s.front.work(ctx, frontendCount, think, false)
-		defer crew.stop()
+		workers := s.front.work(ctx, frontendCount, think, false)
+		defer workers.stop()
 		if err := do(); err != nil {
 			return nil, err
 		}
-		_ = proc.Pause(ctx, calm) // the end of the run is reported below
-		done, _ := crew.end()
+		_ = proc.Pause(ctx, calm) // a canceled run is reported below
+		done, _ := workers.end()
 		var took []time.Duration
 		for _, o := range done {
 			took = append(took, o.took)
@@ -219,23 +218,23 @@ func reset(ctx context.Context, r *report.Run) (*resets, error) {
 	r.Step("the rack: %d operations without trouble", len(out.normal))
 	out.dies, err = phase(func() error {
 		s.racks[0].End()
-		return s.whole(ctx, (racks-1)*rackServers)
+		return s.waitForOwners(ctx, (racks-1)*rackServers)
 	}, 2*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	r.Step("the rack: it died, and all keys are served again")
+	r.Step("the rack was killed, and all keys are served again")
 	out.back, err = phase(func() error {
-		if err := s.bring(ctx, 0); err != nil {
+		if err := s.startRack(ctx, 0); err != nil {
 			return err
 		}
-		return s.whole(ctx, racks*rackServers)
+		return s.waitForOwners(ctx, racks*rackServers)
 	}, 4*time.Second)
-	r.Step("the rack: it is back")
+	r.Step("the rack is back")
 	return out, err
 }
 
-// cdf is the share of operations that took no longer than so many seconds.
+// cdf returns the distribution of durations as a curve.
 func cdf(name string, sorted []time.Duration) report.Curve {
 	c := report.Curve{Name: name}
 	for _, p := range []float64{0.01, 0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999, 1} {

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/policylab"
 )
 
-// small is a scenario in short, with fewer owners and fewer keys.
+// small returns a shorter scenario with fewer owners and keys.
 func small(s scenario) scenario {
 	s.owners, s.load = s.owners/25, zipf(1e4)
 	if s.name == hotPart || s.name == figurePart {
@@ -22,7 +22,7 @@ func small(s scenario) scenario {
 	return s
 }
 
-// TestReport: all of a scenario comes to a table and a plot, the same each time.
+// TestReport: every scenario gives tables and plots, deterministically.
 func TestReport(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestHeavyServersSaysHowMany: the panel's title counts who is above at first and at last.
+// TestHeavyServersSaysHowMany: the panel's title has the numbers of heavy servers at first and at last.
 func TestHeavyServersSaysHowMany(t *testing.T) {
 	r := &policylab.Result{Policy: "p", Loads: [][]float32{{0.5, 0.6, 0.1}, {0.1, 0.41, 0.2}}}
 	p := heavyServers(r, report.Paint(0))
@@ -67,12 +67,12 @@ func TestHeavyServersSaysHowMany(t *testing.T) {
 	}
 }
 
-// TestSaid: the spread is left out where it is none.
+// TestSaid: an empty spread is omitted.
 func TestSaid(t *testing.T) {
-	if got := said(report.Summarise([]float64{1.001, 1.002}), 2); got != "1.00" {
+	if got := cellText(report.Summarise([]float64{1.001, 1.002}), 2); got != "1.00" {
 		t.Errorf("got %q", got)
 	}
-	if got := said(report.Summarise([]float64{1, 2, 4}), 1); got != "2.0 (1.0 to 4.0)" {
+	if got := cellText(report.Summarise([]float64{1, 2, 4}), 1); got != "2.0 (1.0 to 4.0)" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/partition"
 )
 
-// The circle of the bounded ones: the library's defaults, but for the number of
-// partitions, of which its default is too few for more than some owners.
+// The settings of the bounded contestants: the library's defaults, except for the number of
+// partitions, whose default is too low for many owners.
 const (
 	replicas     = consistent.DefaultReplicationFactor
 	factor       = consistent.DefaultLoad
@@ -29,7 +29,7 @@ const (
 	namePlain    = "consistent"
 )
 
-// partitions are equal parts of the key space, a fixed number of them.
+// partitions is a number of equal partitions of the key space.
 type partitions int
 
 func (p partitions) start(i int) leasehold.Key {
@@ -53,7 +53,7 @@ func (p partitions) of(k leasehold.Key) int {
 	return int(i)
 }
 
-// assignment gives each partition to the owner that owner says.
+// assignment returns the assignment of all partitions, by a function.
 func (p partitions) assignment(owner func(i int) leasehold.OwnerID) partition.Assignment {
 	var a partition.Assignment
 	for i := range int(p) {
@@ -65,7 +65,7 @@ func (p partitions) assignment(owner func(i int) leasehold.OwnerID) partition.As
 type library struct {
 	partitions partitions
 
-	members []partition.Member // whom it was last asked about
+	members []partition.Member // of the last call
 	answer  partition.Assignment
 }
 
@@ -75,8 +75,8 @@ func newLibrary(owners int) partition.Policy {
 
 func (*library) Name() string { return nameLibrary }
 
-// Assign asks the library. Its answer depends on the members alone, so that it is
-// asked only if these have changed: to build its circle takes it a second.
+// Assign calls the library. The assignment depends only on the members, so it is cached until
+// they change: building the ring takes a second.
 func (l *library) Assign(in partition.Input) (partition.Assignment, error) {
 	if l.answer != nil && slices.Equal(in.Members, l.members) {
 		return l.answer, nil
@@ -97,18 +97,18 @@ type named leasehold.OwnerID
 
 func (n named) String() string { return string(n) }
 
-// hasher is the one that the library's README has.
+// hasher is the hash function of the library's README.
 type hasher struct{}
 
 func (hasher) Sum64(data []byte) uint64 { return xxhash.Sum64(data) }
 
-// A place is where a member is on the circle.
+// A place is a point of a member on the ring.
 type place struct {
 	hash   uint64
 	member int
 }
 
-// circle returns the places of the members as the library has them, in order.
+// circle returns the sorted points of the members, as in the library.
 func circle(members []partition.Member) []place {
 	places := make([]place, 0, len(members)*replicas)
 	for i, m := range members {
@@ -122,7 +122,7 @@ func circle(members []partition.Member) []place {
 	return places
 }
 
-// first is the index of the place to which a partition goes if there is room.
+// first returns the index of the preferred point of a partition.
 func first(places []place, i int) int {
 	var id [8]byte
 	binary.LittleEndian.PutUint64(id[:], uint64(i))
@@ -130,36 +130,35 @@ func first(places []place, i int) int {
 	return at % len(places)
 }
 
-// byLoad is consistent hashing in which an owner's measured load is bounded. At
-// each decision, partitions are placed anew, in the order of their numbers: each
-// goes to the first owner on the circle, from where its hash puts it, that has room for it
-// below the factor times the mean; if none has, to the one that has least.
+// byLoad is consistent hashing with a bound on the measured load of an owner. Each decision
+// places all partitions again, in the order of their numbers: each goes to the first owner on
+// the ring, from its hash on, whose load stays below the factor times the mean; otherwise to
+// the owner with the lowest load.
 //
-// An owner says nothing of what has just come to it. Until it does, what was last
-// known of the partition counts, and before anything is known, all cost the same.
+// An owner reports no load of partitions that it has just received. Until then the last known
+// load counts; before any report, all loads are equal.
 type byLoad struct {
 	name       string
 	factor     float64
 	partitions partitions
-	loads      []float64 // of the partitions, as last known; nil before that
+	loads      []float64 // of the partitions, last known; nil before the first report
 }
 
-// newByLoad has the library's factor.
+// newByLoad uses the library's factor.
 func newByLoad(owners int) partition.Policy {
 	return &byLoad{name: nameBounded, factor: factor, partitions: partitions(owners * perOwner)}
 }
 
-// newTight has the factor that makes it about as even as ours.
+// newTight uses a factor that gives about the evenness of the balanced policy.
 func newTight(owners int) partition.Policy {
 	return &byLoad{name: nameTight, factor: tightFactor, partitions: partitions(owners * perOwner)}
 }
 
 func (b *byLoad) Name() string { return b.name }
 
-// Assign places all partitions. It remembers what they cost, and is for one
-// goroutine.
+// Assign places all partitions. It is not safe for concurrent use.
 func (b *byLoad) Assign(in partition.Input) (partition.Assignment, error) {
-	b.learn(in.Loads)
+	b.updateLoads(in.Loads)
 	places := circle(in.Members)
 	total := 0.0
 	for i := range int(b.partitions) {
@@ -174,8 +173,8 @@ func (b *byLoad) Assign(in partition.Input) (partition.Assignment, error) {
 	}), nil
 }
 
-// roomFrom returns the first member from a place on that has at most so much, or
-// the one that has least.
+// roomFrom returns the first member from a point on with at most a load, or the member with
+// the lowest load.
 func roomFrom(places []place, from int, theirs []float64, most float64) int {
 	for n := range places {
 		if m := places[(from+n)%len(places)].member; theirs[m] <= most {
@@ -192,10 +191,10 @@ func (b *byLoad) load(i int) float64 {
 	return b.loads[i]
 }
 
-// learn takes over what is known of partitions. A cell may reach over several of
-// them: what it costs is divided among them by their keys, but for its hot keys, of
-// which it is known where they are.
-func (b *byLoad) learn(loads partition.Loads) {
+// updateLoads updates the loads of partitions from reported cells. The load of a cell that
+// spans several partitions is divided by their keys, except its hot keys, which belong to
+// known partitions.
+func (b *byLoad) updateLoads(loads partition.Loads) {
 	if len(loads.Cells) == 0 {
 		return
 	}
@@ -225,7 +224,7 @@ func (b *byLoad) learn(loads partition.Loads) {
 	}
 }
 
-// overlap is how many keys two ranges share, which share some.
+// overlap returns the number of common keys of two overlapping ranges.
 func overlap(a, b leasehold.Range) float64 {
 	return float64(min(a.Last(), b.Last())-max(a.Start, b.Start)) + 1
 }

@@ -54,8 +54,8 @@ func held(p partitions, a partition.Assignment) map[leasehold.OwnerID]int {
 	return counts
 }
 
-// TestLibraryIsBounded: nobody has more partitions than the factor allows, and who
-// comes back gets what it had.
+// TestLibraryIsBounded: no owner has more partitions than the factor allows, and an owner that
+// rejoins gets its previous partitions.
 func TestLibraryIsBounded(t *testing.T) {
 	p := newLibrary(20)
 	before := assign(t, p, partition.Input{Members: pool(20)})
@@ -66,14 +66,14 @@ func TestLibraryIsBounded(t *testing.T) {
 	}
 	without := assign(t, p, partition.Input{Members: pool(19)})
 	if slices.Equal(before, without) {
-		t.Error("an owner left, and nothing happened")
+		t.Error("an owner left without a change")
 	}
 	if !slices.Equal(before, assign(t, p, partition.Input{Members: pool(20)})) {
-		t.Error("who comes back has other keys than before")
+		t.Error("the assignment differs after an owner left and rejoined")
 	}
 }
 
-// cellsOf is the loads of partitions, each of which costs what cost says.
+// cellsOf returns the loads of partitions, with a cost for each.
 func cellsOf(p partitions, cost func(i int) float64) partition.Loads {
 	var l partition.Loads
 	for i := range int(p) {
@@ -82,8 +82,8 @@ func cellsOf(p partitions, cost func(i int) float64) partition.Loads {
 	return l
 }
 
-// TestByLoadIsBounded: no owner has more than the factor times the mean, where
-// partitions cost differently.
+// TestByLoadIsBounded: no owner has more than the factor times the mean load, with different
+// loads of partitions.
 func TestByLoadIsBounded(t *testing.T) {
 	const owners = 20
 	p, all := newByLoad(owners), partitions(owners*perOwner)
@@ -101,7 +101,7 @@ func TestByLoadIsBounded(t *testing.T) {
 	}
 }
 
-// TestByLoadWithoutLoadsIsTheLibrary: before anything is known, both bound the same.
+// TestByLoadWithoutLoadsIsTheLibrary: before any load is reported, both assign the same.
 func TestByLoadWithoutLoadsIsTheLibrary(t *testing.T) {
 	in := partition.Input{Members: pool(10)}
 	if !slices.Equal(assign(t, newLibrary(10), in), assign(t, newByLoad(10), in)) {
@@ -109,19 +109,19 @@ func TestByLoadWithoutLoadsIsTheLibrary(t *testing.T) {
 	}
 }
 
-// TestByLoadLearns: what cells cost is divided by keys, hot keys are where they are, and
-// what nobody tells of stays as it was known.
+// TestByLoadLearns: the load of cells is divided by keys, hot keys belong to their partitions,
+// and loads without a report stay.
 func TestByLoadLearns(t *testing.T) {
 	b := &byLoad{partitions: 4}
 	const quarter = 1 << 62
-	b.learn(partition.Loads{
+	b.updateLoads(partition.Loads{
 		Cells: []partition.Cell{{Range: leasehold.Range{Limit: 2 * quarter}, Rate: 10}, {Range: leasehold.Range{Start: 2 * quarter}, Rate: 8}},
 		Hot:   []partition.HotKey{{Key: quarter + 5, Rate: 6}},
 	})
 	if want := []float64{2, 8, 4, 4}; !slices.Equal(b.loads, want) {
 		t.Errorf("got %v, want %v", b.loads, want)
 	}
-	b.learn(partition.Loads{Cells: []partition.Cell{
+	b.updateLoads(partition.Loads{Cells: []partition.Cell{
 		{Range: leasehold.Range{Limit: quarter}, Rate: 1},
 		{Range: leasehold.Range{Start: 3 * quarter, Limit: 3*quarter + quarter/2}, Rate: 99}, // half of it is not enough
 	}})
@@ -130,7 +130,7 @@ func TestByLoadLearns(t *testing.T) {
 	}
 }
 
-// TestByLoadWithoutRoom: a partition that fits nowhere goes to who has least.
+// TestByLoadWithoutRoom: a partition that fits nowhere goes to the owner with the lowest load.
 func TestByLoadWithoutRoom(t *testing.T) {
 	places := circle(pool(3))
 	if got := roomFrom(places, 0, []float64{5, 3, 4}, 1); got != 1 {

@@ -1,25 +1,24 @@
-// Command balance asks how evenly keys lie on their owners, and how many of them
-// move for it: our policies against consistent hashing, plain and with bounded
-// loads, and against the rule of the papers.
+// Command balance measures the balance of load and the number of moved keys of our
+// policies, compared with consistent hashing, plain and with bounded loads, and with the
+// rule of the papers.
 //
-//	cd lab/bench && go run ./balance                 all of it, in about a minute
+//	cd lab/bench && go run ./balance                 about a minute
 //	cd lab/bench && go run ./balance -only figure10  one part: zipf, figure10, hot or members
 //
-// A round is a seed: it changes where the keys are, what owners count, and which of
-// them leave. Package policylab runs the periods.
+// A round is a seed, which changes the distribution of keys, the measured loads, and the
+// owners that leave. Package policylab runs the periods.
 //
 // # Bounded loads
 //
-// Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam) lets
-// no owner have more than a factor above the mean: what would go to a full owner goes
-// to the next one on the circle. It takes part as a library and as [byLoad]. No library
-// that we know of bounds the measured load of keys that have one owner at a time.
-// Balancers do it for single requests, which go to any server.
+// Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam) limits each
+// owner to a factor times the mean: a key of a full owner goes to the next owner on the
+// ring. It takes part as a library and as [byLoad], because no library that we know of
+// bounds the measured load of keys with one owner; load balancers do it for requests that
+// any server can serve.
 //
-// Both have 64 partitions for each owner of the first, as many as consistent
-// hashing has points. A partition is a range of keys here, not all keys with the same
-// hash modulo the number of partitions. Keys are hashes already: to which of equal parts
-// one belongs is as good as chance, in either way.
+// Both have 64 partitions per initial owner, as many as the points of consistent hashing.
+// A partition is a range of keys here, not all keys with the same hash modulo the number of
+// partitions. Since keys are hashes, both are equivalent.
 package main
 
 import (
@@ -61,13 +60,13 @@ func run(ctx context.Context, r *report.Run) error {
 	return nil
 }
 
-// A contestant is a policy, made anew for each run: some remember.
+// A contestant is a policy, created for each run, since some have state.
 type contestant struct {
 	name string
 	make func(owners int) partition.Policy
 }
 
-// contestants are all who take part. The first is ours.
+// contestants returns all contestants. The first is the default policy.
 func contestants() []contestant {
 	return []contestant{
 		{nameBalanced, func(int) partition.Policy { return partition.Balanced{} }},
@@ -79,17 +78,17 @@ func contestants() []contestant {
 	}
 }
 
-// A scenario is what happens to a pool of owners.
+// A scenario is a sequence of events in a pool of owners.
 type scenario struct {
 	name    string
 	owners  int
 	periods int // of 10 s
 	load    func(seed uint64) (policylab.Workload, error)
 	changes []policylab.Change
-	// same is whether those that move keys for balance begin with the assignment
-	// of consistent hashing, and not with their own.
+	// same: policies that move keys for balance start with the assignment of consistent
+	// hashing.
 	same bool
-	once bool // one seed is enough for a figure
+	once bool // with one seed
 }
 
 // The names of the scenarios, as the command line has them.
@@ -100,17 +99,17 @@ const (
 	membersPart = "members"
 )
 
-// minute is how many periods it has.
+// minute is the number of periods in a minute.
 const minute = 6
 
-// What happens, and when.
+// The events, by period.
 const (
-	hotShare = 0.1         // of all load, on one key,
-	hotFrom  = 4 * minute  // from then on
-	oneGoes  = 4 * minute  // an owner leaves,
-	oneComes = 8 * minute  // one joins,
-	rackGoes = 12 * minute // a fifth leaves at once, as the rack in PRS 7.2,
-	rackBack = 16 * minute // and as many join
+	hotShare = 0.1         // share of the load of one key,
+	hotFrom  = 4 * minute  // from this period on
+	oneGoes  = 4 * minute  // an owner leaves
+	oneComes = 8 * minute  // an owner joins
+	rackGoes = 12 * minute // a fifth leaves at once, like the rack in PRS 7.2
+	rackBack = 16 * minute // as many join
 	rack     = 50
 )
 
@@ -126,14 +125,14 @@ func scenarios() []scenario {
 	}
 }
 
-// zipf is the distribution of PRS 7.3 over so many keys.
+// zipf is the distribution of PRS 7.3 over a number of keys.
 func zipf(keys float64) func(seed uint64) (policylab.Workload, error) {
 	return func(seed uint64) (policylab.Workload, error) {
 		return policylab.Zipf{Alpha: policylab.DefaultAlpha, Keys: keys, Seed: seed}.Workload()
 	}
 }
 
-// heating is a load that another one follows.
+// heating is a load that changes to another one.
 type heating struct{ before, after policylab.Workload }
 
 func (h heating) At(period int) *policylab.Load {
@@ -159,7 +158,7 @@ type trial struct {
 	seeds []*policylab.Result
 }
 
-// seeds is how many there are of so many rounds.
+// seeds returns the number of seeds for a number of rounds.
 func (s scenario) seeds(rounds int) int {
 	if s.once {
 		return 1
@@ -167,8 +166,8 @@ func (s scenario) seeds(rounds int) int {
 	return rounds
 }
 
-// try lets all contestants undergo a scenario, with so many seeds. As nothing is
-// timed, as many run at the same time as there are cores.
+// try runs a scenario with all contestants and a number of seeds. Since nothing is timed, it
+// uses all cores.
 func (s scenario) try(ctx context.Context, seeds int, step func(string)) ([]trial, error) {
 	all := contestants()
 	trials := make([]trial, len(all))

@@ -31,8 +31,8 @@ func (t trial) over(of func(*policylab.Result) float64) report.Summary {
 	return report.SummariseOf(t.seeds, of)
 }
 
-// said is a summary in a cell of a table, with so many digits.
-func said(s report.Summary, digits int) string {
+// cellText formats a summary with a number of digits.
+func cellText(s report.Summary, digits int) string {
 	text := func(x float64) string { return fmt.Sprintf("%.*f", digits, x) }
 	if text(s.Low) == text(s.High) {
 		return text(s.Median)
@@ -44,10 +44,10 @@ func firstOverMean(r *policylab.Result) float64 { return r.First().MaxOverMean }
 func lastOverMean(r *policylab.Result) float64  { return r.Last().MaxOverMean }
 func lastOverBest(r *policylab.Result) float64  { return r.Last().MaxOverUnavoidable }
 
-// movedPercent is how many keys moved in all, in percent of them.
+// movedPercent returns the moved keys in percent of all keys.
 func movedPercent(r *policylab.Result) float64 { return movedBetween(r, 0, len(r.Samples)) }
 
-// latePercent is how many keys moved in each round of the last five minutes.
+// latePercent returns the moved keys per round of the last five minutes.
 func latePercent(r *policylab.Result) float64 {
 	const late = 5 * minute
 	return movedBetween(r, len(r.Samples)-late, len(r.Samples)) / late
@@ -78,27 +78,27 @@ func conclude(r *report.Result, s scenario, trials []trial) {
 		p := overTime("Most loaded owner", "load / best", trials, func(r *policylab.Result, i int) float64 { return r.Samples[i].MaxOverUnavoidable })
 		r.AddPlot(hotPart, "the highest load over the best that is possible, over time, when a key gets hot", p.Write)
 	case membersPart:
-		r.Add(report.Section{Title: "Owners leave and join", Text: membersText, Table: comings("Keys moved, in percent", trials, movedCell)})
-		r.Add(report.Section{Table: comings("Highest load over the mean", trials, highestCell)})
+		r.Add(report.Section{Title: "Owners leave and join", Text: membersText, Table: memberTable("Keys moved, in percent", trials, movedCell)})
+		r.Add(report.Section{Table: memberTable("Highest load over the mean", trials, highestCell)})
 		p := overTime("Most loaded owner", "load / mean", trials, func(r *policylab.Result, i int) float64 { return r.Samples[i].MaxOverMean })
 		r.AddPlot(membersPart, "the highest load over the mean, over time, as owners leave and join", p.Write)
 		reportMembers(r, trials)
 	}
 }
 
-// evenness is the table of a scenario without changes of owners.
+// evenness returns the table of a scenario without changes of owners.
 func evenness(trials []trial) *report.Table {
 	t := report.NewTable("", "policy", "highest load over the mean, at first", "at last", "over the best, at last", "keys moved, %", "in a late round, %", "ranges")
 	for _, x := range trials {
-		t.Add(x.name, said(x.over(firstOverMean), 2), said(x.over(lastOverMean), 2), said(x.over(lastOverBest), 2),
-			said(x.over(movedPercent), 2), said(x.over(latePercent), 3), int(x.over(func(r *policylab.Result) float64 { return float64(r.Last().Ranges) }).Median))
+		t.Add(x.name, cellText(x.over(firstOverMean), 2), cellText(x.over(lastOverMean), 2), cellText(x.over(lastOverBest), 2),
+			cellText(x.over(movedPercent), 2), cellText(x.over(latePercent), 3), int(x.over(func(r *policylab.Result) float64 { return float64(r.Last().Ranges) }).Median))
 	}
 	return t
 }
 
 func movedSoFar(r *policylab.Result, period int) float64 { return movedBetween(r, 0, period+1) }
 
-// overTime draws a number of each period of the first seed, for each contestant.
+// overTime plots a value of each period of the first seed, for each contestant.
 func overTime(title, unit string, trials []trial, of func(*policylab.Result, int) float64) *report.Plot {
 	p := &report.Plot{Title: title, X: "minutes", Y: unit, Bare: true}
 	for _, x := range trials {
@@ -115,10 +115,10 @@ const figureText = "500 owners, ten million keys, an hour. The mean load is 20 %
 	"`adaptive` start from consistent hashing. The top server has the hottest key, 4.1 times the mean. PRS reports several\n" +
 	"servers significantly above 40 % at first, and significantly fewer after the hour."
 
-// usualLoad is how busy owners are in the mean, in PRS and here.
+// usualLoad is the mean load of owners, in PRS and here.
 var usualLoad = policylab.Usual().MeanLoad
 
-// above is how many owners are more than twice as busy as the mean in a period.
+// above returns the number of owners with more than twice the mean load in a period.
 func above(r *policylab.Result, period int) float64 {
 	n := 0
 	for _, busy := range r.Loads[period] {
@@ -135,13 +135,13 @@ func aboveAtLast(r *policylab.Result) float64  { return above(r, len(r.Loads)-1)
 func heavy(trials []trial) *report.Table {
 	t := report.NewTable("", "policy", "servers above 40 %, at first", "at last", "over the best, at first", "at last", "keys moved, %", "in a late round, %")
 	for _, x := range trials {
-		t.Add(x.name, said(x.over(aboveAtFirst), 0), said(x.over(aboveAtLast), 0), said(x.over(func(r *policylab.Result) float64 { return r.First().MaxOverUnavoidable }), 2),
-			said(x.over(lastOverBest), 2), said(x.over(movedPercent), 2), said(x.over(latePercent), 3))
+		t.Add(x.name, cellText(x.over(aboveAtFirst), 0), cellText(x.over(aboveAtLast), 0), cellText(x.over(func(r *policylab.Result) float64 { return r.First().MaxOverUnavoidable }), 2),
+			cellText(x.over(lastOverBest), 2), cellText(x.over(movedPercent), 2), cellText(x.over(latePercent), 3))
 	}
 	return t
 }
 
-// drawHeavy draws figure 10 for those that do something, or are the library.
+// drawHeavy draws figure 10 for four policies.
 func drawHeavy(trials []trial) func(io.Writer) error {
 	var panels []*plot.Plot
 	for i, name := range []string{nameBalanced, nameAdaptive, nameLibrary, nameBounded} {
@@ -150,8 +150,8 @@ func drawHeavy(trials []trial) func(io.Writer) error {
 	return func(to io.Writer) error { return report.WritePanels(to, panels...) }
 }
 
-// heavyServers draws how busy those are that are ever above twice the mean. None is
-// more than 100 % busy: what would be above is drawn there.
+// heavyServers plots the load of servers that are ever above twice the mean, truncated at
+// 100 %.
 func heavyServers(r *policylab.Result, paint color.Color) *plot.Plot {
 	p := report.Axes(fmt.Sprintf("%s: %.0f, then %.0f above 40 %%", r.Policy, aboveAtFirst(r), aboveAtLast(r)), "minutes", "load, %")
 	p.Y.Min, p.Y.Max = 0, 100
@@ -168,8 +168,8 @@ func heavyServers(r *policylab.Result, paint color.Color) *plot.Plot {
 	return p
 }
 
-// lineOf is a share of each period, in percent. It has no points where it goes on as
-// it was, which makes files smaller.
+// lineOf returns the line of a share, in percent. Points within a constant section are omitted,
+// which makes files smaller.
 func lineOf(r *policylab.Result, of func(period int) float64, paint color.Color) *plotter.Line {
 	var points plotter.XYs
 	last := len(r.Loads) - 1
@@ -182,8 +182,7 @@ func lineOf(r *policylab.Result, of func(period int) float64, paint color.Color)
 	return &plotter.Line{XYs: points, LineStyle: draw.LineStyle{Color: paint, Width: vg.Points(0.6)}}
 }
 
-// What we want: as even as bounded loads promise to be with their usual factor,
-// and quieter.
+// The goal: at most the usual factor of bounded loads.
 const mostOverMean = 1.2
 
 func reportZipf(r *report.Result, trials []trial) {
@@ -207,7 +206,7 @@ type event struct {
 	from        int // the period in which it happens
 }
 
-func happenings() []event {
+func memberEvents() []event {
 	return []event{
 		{"one-leaves", "1 of 250 leaves", oneGoes},
 		{"one-joins", "1 joins 249", oneComes},
@@ -216,28 +215,28 @@ func happenings() []event {
 	}
 }
 
-// untilNext is how many periods there are until the next event.
+// untilNext is the number of periods until the next event.
 const untilNext = 4 * minute
 
 const membersText = "250 owners, a billion keys. One leaves and one joins; then a fifth leaves at once and as many join, like the rack of PRS 7.2. Keys moved are those of the\n" +
 	"following four minutes, in percent of all keys; the fair share of one owner is 0.4 %, of fifty 20 %. The highest load over the mean is that of the first\n" +
 	"round, when the load of the moved keys is not measured yet, and that after four minutes."
 
-// moved is how many keys move in the four minutes that follow.
+// moved returns the moved keys in the four minutes after the event.
 func (e event) moved(r *policylab.Result) float64 { return movedBetween(r, e.from, e.from+untilNext) }
 
 func (e event) atOnce(r *policylab.Result) float64 { return r.Samples[e.from].MaxOverMean }
 func (e event) later(r *policylab.Result) float64  { return r.Samples[e.from+untilNext-1].MaxOverMean }
 
-func comings(title string, trials []trial, cell func(trial, event) string) *report.Table {
+func memberTable(title string, trials []trial, cell func(trial, event) string) *report.Table {
 	header := []string{"policy"}
-	for _, e := range happenings() {
+	for _, e := range memberEvents() {
 		header = append(header, e.title)
 	}
 	t := report.NewTable(title, header...)
 	for _, x := range trials {
 		row := []any{x.name}
-		for _, e := range happenings() {
+		for _, e := range memberEvents() {
 			row = append(row, cell(x, e))
 		}
 		t.Add(row...)
@@ -245,14 +244,14 @@ func comings(title string, trials []trial, cell func(trial, event) string) *repo
 	return t
 }
 
-func movedCell(x trial, e event) string { return said(x.over(e.moved), 2) }
+func movedCell(x trial, e event) string { return cellText(x.over(e.moved), 2) }
 
 func highestCell(x trial, e event) string {
 	return fmt.Sprintf("%.2f, then %.2f", x.over(e.atOnce).Median, x.over(e.later).Median)
 }
 
 func reportMembers(r *report.Result, trials []trial) {
-	ours, all := find(trials, nameBalanced), happenings()
+	ours, all := find(trials, nameBalanced), memberEvents()
 	for _, e := range all[2:] {
 		for _, peer := range []string{namePlain, nameBounded} {
 			r.Less("moved-when-"+e.name, ours.over(e.moved).Median, "%", peer, find(trials, peer).over(e.moved).Median)

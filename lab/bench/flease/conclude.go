@@ -32,7 +32,7 @@ const (
 )
 
 // The maxima in the paper's text (section IV-A), over all machines, on a cluster of
-// 2010. The text has no numbers for the figures.
+// 2010. The paper has no numbers for its figures.
 const (
 	paperFlease    = 51_029 // 30 machines, 10,000 leases per batch
 	paperMachines  = 30

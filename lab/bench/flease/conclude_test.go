@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// sample is findings that meet all goals.
+// sample returns findings that meet all goals.
 func sample() *findings {
 	of := func(rate float64) locks.Rate {
 		return locks.Rate{Summary: report.Summary{Median: rate, Low: rate / 2, High: rate * 2, Turns: 3}, Effort: 5}

@@ -14,14 +14,14 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 )
 
-// The writer is to leave the disk no idle moment, and the processors alone: what is
-// measured is the disk. So it bypasses the page cache, writes a lot at a time from
-// large pages, and there are always two writes under way. (The paper's IOZone wrote
-// 512 KiB at a time through the cache and paused for 7 ms after each, so as not to
-// take the machine from the others.)
+// The writer must keep the disk busy all the time and use little CPU, because the disk
+// is what is measured. So it bypasses the page cache, writes large blocks from large
+// pages, and always has two writes in progress. (The paper's IOZone wrote 512 KiB at a
+// time through the cache and paused for 7 ms after each write, to leave the machine to
+// the other processes.)
 const (
 	block    = 16 << 20
-	fileSize = 1 << 30 // then it begins anew
+	fileSize = 1 << 30 // then it starts from the beginning
 	writers  = 2
 )
 
@@ -33,7 +33,7 @@ type DiskWriter struct {
 	result chan Written
 }
 
-// Written is what was written in some time.
+// Written is the amount written in a period.
 type Written struct {
 	Bytes, Syncs int64
 	Took, CPU    time.Duration
@@ -44,7 +44,7 @@ func (w Written) plus(o Written) Written {
 	return Written{Bytes: w.Bytes + o.Bytes, Syncs: w.Syncs + o.Syncs, Took: w.Took + o.Took, CPU: w.CPU + o.CPU}
 }
 
-// startWriter prepares a file, which is removed in the end.
+// startWriter prepares a file. Close removes it.
 func startWriter(_ context.Context, path string) (*DiskWriter, error) {
 	data, err := blockOfLargePages()
 	if err != nil {
@@ -57,7 +57,7 @@ func startWriter(_ context.Context, path string) (*DiskWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Blocks that were never written cost the file system, not the disk.
+	// The first write of a block costs time in the file system, not on the disk.
 	for at := int64(0); at < fileSize; at += block {
 		if _, err := file.WriteAt(data, at); err != nil {
 			return nil, errors.Join(fmt.Errorf("preparing the file: %w", err), file.Close(), os.Remove(path))
@@ -66,20 +66,21 @@ func startWriter(_ context.Context, path string) (*DiskWriter, error) {
 	return &DiskWriter{file: file, data: data}, nil
 }
 
-// blockOfLargePages returns what is written. Each page costs the kernel a look.
+// blockOfLargePages returns the data to write. The kernel has to look up each page of
+// it, so there should be few.
 func blockOfLargePages() ([]byte, error) {
 	data, err := syscall.Mmap(-1, 0, block, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("memory for a block of %d bytes: %w", block, err)
 	}
-	_ = syscall.Madvise(data, syscall.MADV_HUGEPAGE) // it works with small ones, too
+	_ = syscall.Madvise(data, syscall.MADV_HUGEPAGE) // small pages work as well
 	for i := range data {
 		data[i] = byte(i * 131 >> 3) // not zeros, which some disks do not write
 	}
 	return data, nil
 }
 
-// Write begins to write.
+// Write starts writing.
 func (w *DiskWriter) Write(struct{}, *struct{}) error {
 	if w.stop != nil {
 		return errors.New("it writes already")
@@ -90,7 +91,7 @@ func (w *DiskWriter) Write(struct{}, *struct{}) error {
 	return nil
 }
 
-// Rest ends that, and returns what was written.
+// Rest stops writing, and returns the amount written.
 func (w *DiskWriter) Rest(_ struct{}, written *Written) error {
 	if w.stop == nil {
 		return errors.New("it does not write")
@@ -106,7 +107,7 @@ func (w *DiskWriter) Rest(_ struct{}, written *Written) error {
 // Close removes the file.
 func (w *DiskWriter) Close() error {
 	if w.stop != nil {
-		_ = w.Rest(struct{}{}, &Written{}) // the file goes anyway
+		_ = w.Rest(struct{}{}, &Written{}) // the file is removed in any case
 	}
 	return errors.Join(w.file.Close(), os.Remove(w.file.Name()))
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// batchSizes and groupSizes are those of the paper's figures 3 and 5, with some
-// between the two of figure 3.
+// batchSizes and groupSizes are those of the paper's figures 3 and 5, with additional
+// sizes between the two of figure 3.
 func batchSizes() []int { return []int{1_000, 2_000, 5_000, 10_000, 20_000, 50_000} }
 func groupSizes() []int { return []int{3, 4, 5, 6, 7, 8, 9, 10, 15} }
 
-// processes is how many want leases in figure 5.
+// processes is the number of processes that acquire leases in figure 5.
 const processes = 15
 
 // A point is the rate of a contestant at one size, of batches or of groups.
@@ -31,7 +31,7 @@ type contest struct {
 	run *report.Run
 }
 
-// javaTurns is how many turns more a Java process needs, for each of the others, until
+// javaTurns is how many turns a Java process needs for each turn of the others, until
 // its compiler has done most of its work.
 const javaTurns = 5
 
@@ -66,8 +66,8 @@ func (c *contest) points(ctx context.Context, entries []locks.Entry, points []po
 	return points, err
 }
 
-// longLease outlasts the slowest batch of figure 5 by so much that none is renewed in
-// it: 150,000 leases, each agreed upon by 15.
+// longLease is so much longer than the slowest batch of figure 5 that no lease is
+// renewed during it: 150,000 leases, each agreed upon by 15.
 const longLease = 30 * time.Second
 
 // groupFigure is figure 5: what does it cost that more members have to agree?
@@ -90,8 +90,8 @@ func (c *contest) groupFigure(ctx context.Context) ([]point, error) {
 	return c.points(ctx, entries, points, "figure 5, groups of several sizes")
 }
 
-// A strain is the rates of a contestant while the disk was idle, and while another
-// process kept it busy.
+// A strain is the rates of a contestant with an idle disk, and with a disk that another
+// process keeps busy.
 type strain struct {
 	Name       string
 	Idle, Busy locks.Rate
@@ -114,7 +114,7 @@ func (c *contest) diskFigure(ctx context.Context, entries []locks.Entry, dir str
 		return err
 	}
 	err = report.Rounds(ctx, c.run.Rounds, len(all), func(round, i int) error {
-		// The goal is that Flease's rate changes by less than a tenth: so it has several
+		// The goal is that Flease's rate changes by less than a tenth, so it gets several
 		// pairs of turns in a round.
 		if i > 0 {
 			if err := measure(round+i, 0); err != nil {
@@ -129,7 +129,8 @@ func (c *contest) diskFigure(ctx context.Context, entries []locks.Entry, dir str
 	return strains, written, err
 }
 
-// pairedChange returns the median change from each turn to the one beside it.
+// pairedChange returns the median change from each idle turn to the busy turn paired
+// with it.
 func pairedChange(before, after []locks.Turn) float64 {
 	var a, b []float64
 	for i := range before {
@@ -141,17 +142,18 @@ func pairedChange(before, after []locks.Turn) float64 {
 	return 0
 }
 
-// A pair is two turns, batch by batch beside each other, and what was written in one
-// of them.
+// A pair is two turns whose batches alternate, and the amount written during one of
+// them.
 type pair struct {
 	idle, busy locks.Turn
 	written    Written
 }
 
-// pair lets a service acquire batch after batch, with the disk idle and busy by turns,
-// until it has had a turn of each. Where other computers share the processors, a
-// second is not like the one before it; neighbouring batches are more alike. The one
-// that comes second may find what the first left behind: that alternates as well.
+// pair lets a service acquire batch after batch, with the disk alternately idle and
+// busy, until it has had a turn of each. Where other virtual machines share the
+// processors, their speed changes from second to second, but little between two
+// consecutive batches. The first batch may influence the second, so the order
+// alternates as well.
 func (c *contest) pair(ctx context.Context, e locks.Entry, w *proc.Process, busyFirst bool) (p pair, err error) {
 	for i := 0; p.idle.Took < c.Length || p.busy.Took < c.Length; i++ {
 		if (i%2 == 0) != busyFirst {
@@ -173,8 +175,8 @@ func (c *contest) pair(ctx context.Context, e locks.Entry, w *proc.Process, busy
 }
 
 // batchWhileWriting lets a service acquire a batch while the disk is busy, and release
-// it when it is not: that takes a store that syncs longer than the batch does, and is
-// not measured.
+// it when the disk is idle again. With a busy disk, the release would take a store that
+// syncs longer than the batch; it is not measured.
 func (c *contest) batchWhileWriting(ctx context.Context, e locks.Entry, w *proc.Process) (t locks.Turn, written Written, err error) {
 	if err := w.Call("Write", nil, nil); err != nil {
 		return t, written, err

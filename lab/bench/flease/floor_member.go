@@ -15,18 +15,18 @@ import (
 	process "github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// The floor: what the messages of leases cost with nothing behind them. Three
-// processes send each other datagrams of 64 questions and get as many answers,
-// in two rounds, as a lease needs two; there are no leases, clocks, checksums or
-// keys in it, and nothing is remembered but which datagrams are unanswered.
+// The floor is the cost of exchanging the messages alone. Three processes send each
+// other datagrams of 64 questions and get as many answers, in two rounds, because a
+// lease needs two. There are no leases, clocks, checksums or keys, and the only state
+// is which datagrams are unanswered.
 const (
 	perDatagram = 64
-	question    = 32 // bytes: a name of 16, a ballot of 12, and some change
+	question    = 32 // bytes: a name of 16, a ballot of 12, and 4 more
 	floorHeader = 16 // kind, round, and the datagram's number
 	floorSize   = floorHeader + perDatagram*question
-	floorWindow = 32 // datagrams that are unanswered at a time: no receiver's buffer overflows
+	floorWindow = 32 // unanswered datagrams at a time, so that no receive buffer overflows
 	rounds      = 2
-	floorResend = 50 * time.Millisecond // what was lost is sent again after that
+	floorResend = 50 * time.Millisecond // timeout after which an unanswered datagram is sent again
 )
 
 // The kinds of datagrams.
@@ -35,8 +35,8 @@ const (
 	answers
 )
 
-// FloorMember is one of the three. It is exported for net/rpc. Its socket is read by one goroutine, which
-// does everything; orders reach it through want.
+// FloorMember is one of the three. It is exported for net/rpc. One goroutine reads the
+// socket and does all the work; it receives orders through want.
 type FloorMember struct {
 	socket    *net.UDPConn
 	others    []netip.AddrPort
@@ -47,19 +47,19 @@ type FloorMember struct {
 
 	slots [floorWindow]slot
 	next  uint64 // number of the datagram that is sent next
-	left  int    // still to be begun
-	busy  int    // under way
+	left  int    // not started yet
+	busy  int    // in progress
 	out   [floorSize]byte
 }
 
-// A slot is a datagram on its way through its rounds.
+// A slot is a datagram whose rounds are in progress.
 type slot struct {
 	number uint64 // 0: the slot is free
 	round  byte
 	sent   time.Time
 }
 
-// FloorConfig is that of one process of the floor.
+// FloorConfig is the configuration of one process of the floor.
 type FloorConfig struct {
 	Index   int
 	Members []string // addresses of all, in order
@@ -114,7 +114,7 @@ func (m *FloorMember) Acquire(_ struct{}, b *fleasebench.Batch) (err error) {
 	return err
 }
 
-// Release has nothing to give back.
+// Release does nothing, because no leases are held.
 func (*FloorMember) Release(struct{}, *struct{}) error { return nil }
 
 // Close ends the exchange.
@@ -131,7 +131,7 @@ func (m *FloorMember) run() {
 		n, from, err := m.socket.ReadFromUDPAddrPort(in)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			m.look()
+			m.poll()
 		case err != nil:
 			return
 		case n == floorSize:
@@ -140,10 +140,10 @@ func (m *FloorMember) run() {
 	}
 }
 
-// look begins what is wanted, and sends again what was lost.
-func (m *FloorMember) look() {
+// poll starts new datagrams that were ordered, and repeats those that were lost.
+func (m *FloorMember) poll() {
 	now := time.Now()
-	// An order that comes after we looked moves the deadline that we set before.
+	// An order that arrives after the channel was checked moves the deadline set before.
 	_ = m.socket.SetReadDeadline(now.Add(floorResend))
 	select {
 	case m.left = <-m.want:
@@ -181,12 +181,12 @@ func (m *FloorMember) send(s *slot) {
 	m.out[0], m.out[1] = asks, s.round
 	binary.LittleEndian.PutUint64(m.out[8:], s.number)
 	for _, to := range m.others {
-		_, _ = m.socket.WriteToUDPAddrPort(m.out[:], to) // what is lost is sent again
+		_, _ = m.socket.WriteToUDPAddrPort(m.out[:], to) // a lost datagram is sent again after the timeout
 	}
 }
 
-// receive answers a question. The first answer to one of ours makes a majority,
-// with ourselves.
+// receive answers a question. The first answer to a question of this member makes a
+// majority, together with the member itself.
 func (m *FloorMember) receive(in []byte, from netip.AddrPort) {
 	if in[0] == asks {
 		in[0] = answers

@@ -121,7 +121,7 @@ func (o *options) complete(quick bool) error {
 	return nil
 }
 
-// steps is the number of turns.
+// steps returns the number of turns.
 func (o *options) steps(r *report.Run) int {
 	const all, compared, disk = 8, 4, 5
 	n := o.warm * (all + 2*javaTurns)
@@ -283,7 +283,7 @@ type group struct {
 
 func startFlease(ctx context.Context, members int, lease time.Duration, sealed bool) (*group, error) {
 	g, err := fleasebench.Start(ctx, roleFlease, members, fleasebench.MemberConfig{
-		Lease: lease, Sealed: sealed, Subgroups: members > proposers, // else all agree on everything, which is the default
+		Lease: lease, Sealed: sealed, Subgroups: members > proposers, // by default all members agree on every lease
 	})
 	return &group{members: g, size: 3}, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/fleasebench"
 )
 
-// TestMain lets the test's binary run in roles, as the program does.
+// TestMain lets the test binary run in roles, as the program does.
 func TestMain(m *testing.M) {
 	proc.Play(roles())
 	os.Exit(m.Run())
@@ -33,7 +33,7 @@ func TestFloor(t *testing.T) {
 	}
 	f.close()
 	if _, err := f.Acquire(t.Context(), 3, "b2"); err == nil {
-		t.Error("processes that have ended can be called")
+		t.Error("calls to ended processes succeed")
 	}
 }
 
@@ -76,9 +76,9 @@ func TestWriter(t *testing.T) {
 	if err := w.Call("Write", nil, nil); err != nil {
 		t.Error(err)
 	}
-	w.Close() // while it writes
+	w.Close() // during a write
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
-		t.Errorf("the file is still there: %v", err)
+		t.Errorf("the file was not removed: %v", err)
 	}
 }
 

@@ -13,14 +13,13 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// TestMain lets the test's binary play the roles of processes, as the program does.
+// TestMain runs roles in the test binary.
 func TestMain(m *testing.M) {
 	proc.Play(roles())
 	os.Exit(m.Run())
 }
 
-// TestNewcomers: as many owners as there should be are granted all that they should be,
-// again and again.
+// TestNewcomers: the wanted number of owners is granted all ranges, in several turns.
 func TestNewcomers(t *testing.T) {
 	s := testSystem(t)
 	for name, c := range map[string]struct{ owners, joined int }{"a": {0, 6}, "b": {2, 2}} {
@@ -44,7 +43,7 @@ func TestNewcomers(t *testing.T) {
 	}
 }
 
-// TestSharers: all join, and are gone when they have been released.
+// TestSharers: all owners join, and leave when they are released.
 func TestSharers(t *testing.T) {
 	g := &sharers{system: testSystem(t), limit: time.Hour, clock: clock.New()}
 	for _, turn := range []string{"1", "2"} {

@@ -28,8 +28,8 @@ import (
 
 const roleManager = "manager"
 
-// ManagerMember is a manager in a process of its own, whose store is a cluster of
-// etcd. It is exported for net/rpc.
+// ManagerMember is a manager in a separate process, whose store is an etcd cluster. It is
+// exported for net/rpc.
 type ManagerMember struct {
 	m     *manager.Manager
 	store *etcd.Store
@@ -55,17 +55,17 @@ func startManager(ctx context.Context, endpoints []string) (*ManagerMember, erro
 	return &ManagerMember{m, s, l.Addr().String()}, nil
 }
 
-// Addr is where it serves clients.
+// Addr returns the address for clients.
 func (m *ManagerMember) Addr() string { return m.addr }
 
-// Close ends the manager, and then its store.
+// Close closes the manager, and then its store.
 func (m *ManagerMember) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), proc.EndLimit/2)
 	defer cancel()
 	return errors.Join(m.m.Close(ctx), m.store.Close())
 }
 
-// connections is how many the owners share that share some, as etcd's clients do.
+// connections is the number of connections that sharers use, as many as etcd's clients.
 const connections = 4
 
 type system struct {
@@ -111,8 +111,7 @@ func (s *system) cpu() (time.Duration, error) {
 	return used + stored, err
 }
 
-// create makes the namespace of a turn: n ranges whose neighbours have different
-// owners.
+// create creates the namespace of a turn: n ranges; adjacent ones have different owners.
 func (s *system) create(ctx context.Context, name string, n, owners int) error {
 	config := &leaseholdv1.NamespaceConfig{Name: name, Policy: "static", MaxOwners: uint32(owners)}
 	for i := range n {
@@ -130,11 +129,11 @@ func (s *system) delete(ctx context.Context, name string) error {
 
 const limit = 90 * time.Second
 
-// newcomers are owners of the library that have just been started: all join at the
-// same time, each over a connection of its own.
+// newcomers are owners of the library that are started at the same time, each with its own
+// connection.
 type newcomers struct {
 	*system
-	owners int // that join; 0: as many as there are leases
+	owners int // 0: one per lease
 
 	mu     sync.Mutex
 	name   string
@@ -173,8 +172,8 @@ func (g *newcomers) Acquire(ctx context.Context, n int, name string) (locks.Turn
 	})
 }
 
-// join lets an owner join. It does not read the identity of its process from the
-// system, which an owner does once: here a thousand share a process.
+// join joins an owner, without proof of the end of its predecessor: a thousand owners share this
+// process.
 func (g *newcomers) join(ctx context.Context, name string, granted func([]leasehold.Lease)) error {
 	o, err := owner.Join(ctx, owner.Config{
 		Namespace: leasehold.Namespace(g.name), Managers: []string{g.manager.Addr}, Name: leasehold.OwnerID(name), Addr: "127.0.0.1:1",
@@ -193,14 +192,14 @@ func (g *newcomers) Release(ctx context.Context) error {
 	joined := g.joined
 	g.joined = nil
 	ended, leave := context.WithCancel(ctx)
-	leave() // none waits until all managers know
+	leave() // without waiting for acks
 	_ = proc.Each(len(joined), func(i int) error { return joined[i].Close(ended) })
 	return g.delete(ctx, g.name)
 }
 
-// sharers are owners that share a few connections, as the clients of etcd do: each
-// client lets one owner join after the other, and they stay and renew. They are what
-// the protocol takes and no more, as the clients of lock services are.
+// sharers are owners that share a few connections, like the clients of etcd: each client joins
+// one owner after the other, and they stay and renew. They implement only the protocol, like the
+// clients of lock services.
 type sharers struct {
 	*system
 	limit time.Duration
@@ -211,8 +210,7 @@ type sharers struct {
 	joined []*sharer
 }
 
-// Acquire lets n owners join and be granted their range, or as many as there is time
-// for.
+// Acquire joins n owners, or as many as possible within the limit, and waits for their grants.
 func (g *sharers) Acquire(ctx context.Context, n int, name string) (locks.Turn, error) {
 	g.name = name
 	if err := g.create(ctx, name, n, n); err != nil {
@@ -243,7 +241,7 @@ type sharer struct {
 	*loadgen.Owner
 	stream grpc.BidiStreamingClient[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
 	hangUp context.CancelFunc
-	broken chan error // why the stream has ended
+	broken chan error // the error that ended the stream
 }
 
 func (g *sharers) join(client int, name string) (o *sharer, err error) {
@@ -259,7 +257,7 @@ func (g *sharers) join(client int, name string) (o *sharer, err error) {
 	}
 	o.Owner, err = loadgen.NewOwner(loadgen.OwnerConfig{
 		Clock: g.clock, Namespace: leasehold.Namespace(g.name), Name: leasehold.OwnerID(name), Addr: "127.0.0.1:1",
-		Send: func(request *leaseholdv1.HoldRequest) { _ = o.stream.Send(request) }, // Recv reports why it failed
+		Send: func(request *leaseholdv1.HoldRequest) { _ = o.stream.Send(request) }, // Recv returns the error
 	})
 	if err != nil {
 		return nil, err
@@ -276,7 +274,7 @@ func (o *sharer) read() error {
 			return err
 		}
 		if r.GetGrant() == nil {
-			continue // the leader does not serve it yet: the machine asks again
+			continue // not served yet: the machine retries
 		}
 		if err := o.Receive(r.GetGrant()); err != nil {
 			return err
@@ -289,7 +287,7 @@ func (o *sharer) await(ctx context.Context, done <-chan struct{}) error {
 	case <-done:
 		return nil
 	case err := <-o.broken:
-		return fmt.Errorf("the stream of %s has ended: %w", o.Name, err)
+		return fmt.Errorf("the stream of %s ended: %w", o.Name, err)
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %w", o.Name, context.Cause(ctx))
 	}

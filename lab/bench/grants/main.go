@@ -1,9 +1,8 @@
-// Command grants measures how many owners can join, and how many leases can be
-// granted, in a second: beside etcd's leases with keys that are put if they are
-// absent, by clients that are connected and by those that connect first, etcd's
-// mutexes, and ZooKeeper's ephemeral nodes.
+// Command grants measures the rate of joins and grants, compared with etcd's leases and
+// put-if-absent, with and without connecting first, etcd's mutexes, and ZooKeeper's
+// ephemeral nodes.
 //
-//	cd lab/bench && go run ./grants          all of it, in minutes
+//	cd lab/bench && go run ./grants          minutes
 //	cd lab/bench && go run ./grants -quick   short and rough
 package main
 
@@ -44,7 +43,7 @@ const (
 	nameZooKeeper     = "ZooKeeper ephemeral node"
 )
 
-// The leases of a turn. Clients of lock services go on until a turn is over.
+// The leases of a turn. Clients of lock services continue until the turn is over.
 const (
 	arriving = 1_000
 	leases   = 4_096
@@ -108,7 +107,7 @@ func run(ctx context.Context, r *report.Run) error {
 	return nil
 }
 
-// openLeasehold starts one manager for three ways to use it.
+// openLeasehold starts one manager for three contestants.
 func (o options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), error) {
 	s, err := startSystem(ctx, 3, filepath.Join(o.dir, "store"), true)
 	if err != nil {
@@ -121,7 +120,7 @@ func (o options) openLeasehold(ctx context.Context) ([]locks.Entry, func(), erro
 	}, s.Close, nil
 }
 
-// openEtcd starts one cluster for four ways to use it.
+// openEtcd starts one cluster for four contestants.
 func (o options) openEtcd(ctx context.Context) ([]locks.Entry, func(), error) {
 	e, err := locks.StartEtcd(ctx, 3, filepath.Join(o.dir, "etcd"), true)
 	if err != nil {
@@ -174,8 +173,8 @@ func compare(r *report.Result, rates map[string]float64, headline, ours string, 
 	}
 }
 
-// difference is what ours does in its turn that others do not. How much of the
-// difference in the rate that is was not measured.
+// difference describes the work in our turn that others do not do. Its share of the difference
+// was not measured.
 func difference(ours string) string {
 	switch ours {
 	case nameJoins:

@@ -13,60 +13,60 @@ import (
 	"time"
 )
 
-// childRole is the first argument of a child; the second is a path's name.
+// childRole is the first argument of a child; the second is the name of a path.
 const childRole = "count-one-path"
 
 const (
-	repetitions = 8   // of which the least counts: some find no room left in what the allocator has at hand
-	warmUps     = 300 // that do not count
-	batch       = 100 // over which allocations are counted
+	repetitions = 8   // the minimum counts: some refill a cache of the allocator
+	warmUps     = 300 // not counted
+	batch       = 100 // repetitions per count of allocations
 )
 
 type readiness struct {
-	Thread      int     `json:"thread"` // that will work
+	Thread      int     `json:"thread"` // that runs the path
 	Allocations float64 `json:"allocations"`
-	Refused     string  `json:"refused,omitempty"` // why it cannot be traced
+	Refused     string  `json:"refused,omitempty"` // the reason if tracing is not permitted
 	Error       string  `json:"error,omitempty"`
 }
 
-// playChild does a path again and again, and returns the exit code.
+// playChild is the main function of a child. It returns the exit code.
 func playChild(name string, traced bool) int {
-	say := func(r readiness) { _ = json.NewEncoder(os.Stdout).Encode(r) } // it fails only if the parent is gone
+	emit := func(r readiness) { _ = json.NewEncoder(os.Stdout).Encode(r) } // fails only if the parent has ended
 	p, err := pathNamed(name)
 	if err == nil {
-		err = p.play(traced, say)
+		err = p.play(traced, emit)
 	}
 	if err != nil {
-		say(readiness{Error: err.Error()})
+		emit(readiness{Error: err.Error()})
 		return 1
 	}
 	return 0
 }
 
-func (p path) play(traced bool, say func(readiness)) error {
+func (p path) play(traced bool, emit func(readiness)) error {
 	once, stop, err := p.start(context.Background())
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	defer stop()
-	debug.SetGCPercent(-1) // a child does not live long enough to need it
-	runtime.GC()           // the end of a collection that is under way
+	debug.SetGCPercent(-1) // the child is short-lived
+	runtime.GC()           // waits for a collection in progress
 	for range warmUps {
 		once()
 	}
 	r := readiness{Allocations: allocations(once)}
 	if !traced {
-		say(r)
+		emit(r)
 		return nil
 	}
 	runtime.LockOSThread()
 	if err := traceMe(); err != nil {
 		r.Refused = err.Error()
-		say(r)
+		emit(r)
 		return nil
 	}
 	r.Thread = thisThread()
-	say(r) // now, since the parent cannot wait for a thread that is not traced yet
+	emit(r) // after PTRACE_TRACEME, so that the parent can wait for the thread
 	for range repetitions {
 		runtime.Breakpoint()
 		once()
@@ -75,8 +75,8 @@ func (p path) play(traced bool, say func(readiness)) error {
 	return nil
 }
 
-// allocations returns how many a path makes each time. What runs beside it may
-// make some, too, now and then: the least of some batches counts.
+// allocations returns the allocations of one execution: the minimum of some batches, since
+// background work may allocate, too.
 func allocations(once func()) float64 {
 	least := -1.0
 	for range 5 {
@@ -94,27 +94,25 @@ func allocations(once func()) float64 {
 }
 
 type cost struct {
-	Instructions int     `json:"instructions,omitempty"` // 0 if they could not be counted
+	Instructions int     `json:"instructions,omitempty"` // 0 if not counted
 	Allocations  float64 `json:"allocations"`
 }
 
-var errNoTracing = errors.New("instructions cannot be counted here")
+var errNoTracing = errors.New("instructions cannot be counted")
 
-// countLimit is how long a child may take before it is taken to hang, and traceLimit
-// how long all that are traced may take. At each instruction the child waits for its
-// parent and this for the child: some seconds in all, but many times that where others
-// want the processors, too.
+// countLimit is the timeout of a child, and traceLimit that of tracing all paths. Tracing takes
+// some seconds on an idle machine, and many times that on a busy one.
 const (
 	countLimit = time.Minute
 	traceLimit = 20 * time.Second
 )
 
-var errBusy = fmt.Errorf("%w: after %v not all paths were counted, since the machine is busy", errNoTracing, traceLimit)
+var errBusy = fmt.Errorf("%w: not all paths were counted within %v", errNoTracing, traceLimit)
 
-var errNotAsked = fmt.Errorf("%w: only allocations were asked for", errNoTracing)
+var errNotAsked = fmt.Errorf("%w: not requested", errNoTracing)
 
-// countAll counts all paths. Those that it could not trace have no instructions,
-// and why is returned beside them.
+// countAll counts all paths. Paths that could not be traced have no instructions; the reason is
+// returned, too.
 func countAll(ctx context.Context, traced bool, step func(name string)) (map[string]cost, error) {
 	costs := make(map[string]cost)
 	empty := 0
@@ -153,7 +151,7 @@ func countAll(ctx context.Context, traced bool, step func(name string)) (map[str
 }
 
 func count(ctx context.Context, name string, traced bool) (c cost, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, countLimit, fmt.Errorf("%s: the child does not end in %v", name, countLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, countLimit, fmt.Errorf("%s: the child has not ended in %v", name, countLimit))
 	defer cancel()
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -164,7 +162,7 @@ func count(ctx context.Context, name string, traced bool) (c cost, err error) {
 	if err != nil {
 		return c, err
 	}
-	// A tracer is a thread, and the parent of its child.
+	// The tracer is a thread, and must be the one that starts the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if traced {
@@ -185,16 +183,16 @@ func count(ctx context.Context, name string, traced bool) (c cost, err error) {
 		return c, err
 	}
 	defer func() {
-		_ = cmd.Process.Kill() // it is no longer needed
+		_ = cmd.Process.Kill() // no longer needed
 		_ = cmd.Wait()
 	}()
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	if err != nil {
-		return c, fmt.Errorf("%s: the child says nothing: %w", name, err)
+		return c, fmt.Errorf("%s: no output of the child: %w", name, err)
 	}
 	var r readiness
 	if err := json.Unmarshal(line, &r); err != nil {
-		return c, fmt.Errorf("%s: the child says %q: %w", name, line, err)
+		return c, fmt.Errorf("%s: output of the child %q: %w", name, line, err)
 	}
 	if r.Error != "" {
 		return c, errors.New(r.Error)

@@ -1,31 +1,28 @@
-// Command guard counts what the hot paths cost, in instructions and allocations,
-// and compares it with what was recorded.
+// Command guard counts the instructions and allocations of the hot paths, and compares
+// them with the recorded ones.
 //
-//	cd lab/bench && go run ./guard           counts, and compares
-//	cd lab/bench && go run ./guard -record   writes down what it costs now
+//	cd lab/bench && go run ./guard           counts and compares
+//	cd lab/bench && go run ./guard -record   records the current costs
 //
-// The test of this package fails for allocations alone. After -record, the commit
-// message gives the reason.
+// The test of this package checks only allocations. The commit message of a new record
+// gives the reason.
 //
 // # How instructions are counted
 //
-// A child, which is this program again, does the thing a few times between
-// breakpoints. Its parent traces it: all its other threads are stopped, so that
-// neither the scheduler nor a collector has a part in it, and the one that works
-// goes on instruction by instruction, which are counted. The least of some
-// repetitions counts. For that one, the clock stands still: its parent answers when
-// it reads one. How many instructions the kernel's own answer takes, which differs
-// from machine to machine, is left out.
+// A child process, which is this program again, executes the path a few times between
+// breakpoints. The parent traces it with ptrace: it stops all other threads, so that
+// neither scheduler nor garbage collector interfere, and single-steps the one that runs
+// the path. The minimum of some repetitions counts. The child's clock stands still: the
+// parent emulates clock_gettime, whose own instructions differ between machines and are
+// not counted.
 //
-// How busy the machine is changes nothing about the numbers, but much about the time:
-// at each instruction one process waits for the other. Both stay on one core, so that
-// they hand over without waking another. If it takes too long all the same, the child is
-// killed, and the paths that are left are not counted.
+// The load of the machine changes the duration, but not the numbers: at each instruction
+// one process waits for the other. Both are pinned to one core. After a time limit the
+// child is killed, and the remaining paths are not counted.
 //
-// That needs Linux on amd64, and the permission to trace a child. Where it cannot
-// be done, allocations alone are compared, and the output says so. Compilers
-// differ, too: instructions are compared only with those that the same release of
-// Go led to.
+// Tracing requires Linux on amd64 and the permission to trace a child. Without it only
+// allocations are compared, and the output reports that. Instructions are compared only
+// with a record of the same Go release.
 package main
 
 import (
@@ -53,7 +50,7 @@ func main() {
 	report.Main(report.Benchmark{
 		Name: "guard", Number: 9, Title: "Regression guard", About: about, Rounds: 1, Quick: 1,
 		Flags: func(flags *flag.FlagSet) {
-			flags.BoolVar(&record, "record", false, "write down what the paths cost now")
+			flags.BoolVar(&record, "record", false, "record the current costs")
 		},
 		Run: func(ctx context.Context, r *report.Run) error { return run(ctx, r, record) },
 	})
@@ -109,24 +106,24 @@ func compared(costs map[string]cost, recorded *record) *report.Table {
 	return t
 }
 
-// recordFile is where costs are recorded, in bench/.
+// recordFile is the file with recorded costs, relative to lab/bench.
 var recordFile = filepath.Join("guard", "recorded.json")
 
 type record struct {
-	Go     string          `json:"go"` // the release that built it
+	Go     string          `json:"go"` // the release
 	System string          `json:"system"`
 	Paths  map[string]cost `json:"paths"`
 }
 
-// mostMore is by how much a path may cost more: below that, it is an accident of
-// the compiler, or of where a map keeps things.
+// mostMore is the tolerated increase of instructions: smaller ones come from the compiler or
+// the layout of maps.
 const mostMore = 0.10
 
 func newRecord(costs map[string]cost) *record {
 	return &record{Go: release(runtime.Version()), System: runtime.GOOS + "/" + runtime.GOARCH, Paths: costs}
 }
 
-// release is the version of Go without its patches: go1.26 of go1.26.8.
+// release returns a Go version without the patch: go1.26 of go1.26.8.
 func release(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	return strings.Join(parts[:min(2, len(parts))], ".")
@@ -135,30 +132,29 @@ func release(version string) string {
 func readRecord(file string) (*record, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("what was recorded: %w; go run ./guard -record in bench writes it", err)
+		return nil, fmt.Errorf("reading the record: %w; create it with go run ./guard -record in lab/bench", err)
 	}
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w; go run ./guard -record in bench writes it again", file, err)
+		return nil, fmt.Errorf("%s: %w; create it again with go run ./guard -record in lab/bench", file, err)
 	}
 	return &r, nil
 }
 
-// fits reports why instructions cannot be compared with those of this program.
+// fits returns an error if instructions are not comparable with those of this program.
 func (r *record) fits() error {
 	here := newRecord(nil)
 	if r.Go != here.Go || r.System != here.System {
-		return fmt.Errorf("they were recorded with %s on %s, and this is %s on %s: record anew with go run ./guard -record",
+		return fmt.Errorf("recorded with %s on %s, this is %s on %s: record again with go run ./guard -record",
 			r.Go, r.System, here.Go, here.System)
 	}
 	return nil
 }
 
-// worse says which paths cost more than recorded, and which are missing on either
-// side.
+// worse returns the paths that cost more than recorded, and those missing on either side.
 func (r *record) worse(costs map[string]cost) []string {
 	var worse []string
-	say := func(format string, args ...any) { worse = append(worse, fmt.Sprintf(format, args...)) }
+	emit := func(format string, args ...any) { worse = append(worse, fmt.Sprintf(format, args...)) }
 	for _, p := range paths() {
 		now, counted := costs[p.name]
 		if !counted {
@@ -166,20 +162,20 @@ func (r *record) worse(costs map[string]cost) []string {
 		}
 		before, known := r.Paths[p.name]
 		if !known {
-			say("%s: nothing is recorded: go run ./guard -record in bench does it", p.name)
+			emit("%s: not recorded: go run ./guard -record in lab/bench", p.name)
 			continue
 		}
 		if r.fits() == nil && float64(now.Instructions) > float64(before.Instructions)*(1+mostMore) {
-			say("%s: %d instructions, %d were recorded (%s)", p.name, now.Instructions, before.Instructions,
+			emit("%s: %d instructions, recorded %d (%s)", p.name, now.Instructions, before.Instructions,
 				report.Percent(float64(now.Instructions)/float64(before.Instructions)-1))
 		}
 		if now.Allocations > before.Allocations {
-			say("%s: %v allocations, %v were recorded", p.name, now.Allocations, before.Allocations)
+			emit("%s: %v allocations, recorded %v", p.name, now.Allocations, before.Allocations)
 		}
 	}
 	for name := range r.Paths {
 		if _, err := pathNamed(name); err != nil {
-			say("%s: it is recorded, and is no path any more: go run ./guard -record in bench forgets it", name)
+			emit("%s: recorded, but no longer a path: go run ./guard -record in lab/bench", name)
 		}
 	}
 	return worse

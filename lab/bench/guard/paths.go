@@ -24,10 +24,10 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A path is something that happens for every request, renewal or change.
+// A path is code that is executed for every request, renewal or change.
 type path struct {
 	name string
-	// start returns what does it once, and what ends all that was started.
+	// start returns a function that executes the path once, and one for cleanup.
 	start func(context.Context) (once func(), stop func(), err error)
 }
 
@@ -54,10 +54,10 @@ func pathNamed(name string) (path, error) {
 			return p, nil
 		}
 	}
-	return path{}, fmt.Errorf("there is no path %q", name)
+	return path{}, fmt.Errorf("unknown path %q", name)
 }
 
-// pure is a path that has nothing to end.
+// pure is a path that has nothing to stop.
 func pure(start func() (func(), error)) func(context.Context) (func(), func(), error) {
 	return func(context.Context) (func(), func(), error) {
 		once, err := start()
@@ -65,7 +65,7 @@ func pure(start func() (func(), error)) func(context.Context) (func(), func(), e
 	}
 }
 
-// withOwner is a path of an owner of 64 leases.
+// withOwner is a path that uses an owner with 64 leases.
 func withOwner(start func(context.Context, *loadgen.Local) (func(), error)) func(context.Context) (func(), func(), error) {
 	return func(ctx context.Context) (func(), func(), error) {
 		s, err := loadgen.StartLocal(ctx)
@@ -103,7 +103,7 @@ func held(_ context.Context, s *loadgen.Local) (func(), error) {
 	o := s.Owner
 	lease, ok := o.Check(s.Keys()[0])
 	if !ok {
-		return nil, fmt.Errorf("the owner does not hold its own key")
+		return nil, fmt.Errorf("the owner does not hold its key")
 	}
 	n := 0
 	return func() {
@@ -156,7 +156,7 @@ func mapUpdate(ctx context.Context, s *loadgen.Local) (func(), error) {
 
 const namespace leasehold.Namespace = "guard"
 
-// How many leases an owner has, and how many owners a table.
+// Leases per owner, and owners per table.
 const (
 	perOwner = 64
 	owners   = 10
@@ -168,8 +168,8 @@ func holder(i int) *table.Holder {
 	return h
 }
 
-// renewalRequest returns a leader with one owner, who has 64 leases, and what that
-// one says when there is no news.
+// renewalRequest returns a leader with one owner of 64 leases, and the owner's renewal without
+// changes.
 func renewalRequest() (*manager.Machine, mono.Instant, manager.Request, error) {
 	now := mono.Instant(time.Hour)
 	policy, err := everySecond(holder(1).Owner)
@@ -183,11 +183,11 @@ func renewalRequest() (*manager.Machine, mono.Instant, manager.Request, error) {
 	}
 	m.Advance(now)
 	request := manager.Request{LeaseRequest: &protocol.LeaseRequest{Namespace: namespace, Holder: holder(1)}}
-	for range 100 { // until there is nothing new
+	for range 100 { // until nothing changes
 		request.Seq++
-		answer := settle(m, now, request)
+		answer := stepAndCommit(m, now, request)
 		if answer == nil {
-			return nil, 0, request, errors.New("the leader does not answer")
+			return nil, 0, request, errors.New("no reply from the leader")
 		}
 		settled := answer.Term == request.Term && len(answer.Offers) == perOwner && len(request.Leases) == perOwner
 		request.Term, request.Heard, request.Applied = answer.Term, answer.Seq, answer.Seq
@@ -202,7 +202,7 @@ func renewalRequest() (*manager.Machine, mono.Instant, manager.Request, error) {
 	return nil, 0, request, fmt.Errorf("the owner has %d leases, want %d", len(request.Leases), perOwner)
 }
 
-// everySecond gives an owner every second of 128 ranges.
+// everySecond assigns every second of 128 ranges to an owner.
 func everySecond(owner leasehold.OwnerID) (partition.Static, error) {
 	var slots []partition.Slot
 	for i := range leasehold.Key(2 * perOwner) {
@@ -215,9 +215,8 @@ func everySecond(owner leasehold.OwnerID) (partition.Static, error) {
 	return partition.NewStatic(slots)
 }
 
-// settle lets the leader hear a request, commits what it wants committed, and
-// returns its last answer.
-func settle(m *manager.Machine, now mono.Instant, request manager.Request) (answer *protocol.LeaseReply) {
+// stepAndCommit steps a leader with a request, commits its changes, and returns the last reply.
+func stepAndCommit(m *manager.Machine, now mono.Instant, request manager.Request) (answer *protocol.LeaseReply) {
 	actions, _ := m.Step(now, request)
 	for range 100 {
 		commits := false
@@ -247,14 +246,14 @@ func renewal() (func(), error) {
 		now = now.Add(time.Millisecond)
 		actions, _ := m.Step(now, request)
 		if len(actions) != 1 {
-			panic(fmt.Sprintf("a renewal led to %v", actions))
+			panic(fmt.Sprintf("actions of a renewal: %v", actions))
 		}
 		answer := actions[0].(manager.Send).Reply
 		request.Heard, request.Applied = answer.Seq, answer.Seq
 	}, nil
 }
 
-// newTable returns a table of ten owners with 64 ranges each, in turn.
+// newTable returns a table of ten owners with 64 interleaved ranges each.
 func newTable() (*table.Table, error) {
 	var b keyrange.Builder[table.Entry]
 	holders := make([]*table.Holder, owners)
@@ -268,8 +267,8 @@ func newTable() (*table.Table, error) {
 	return table.Restore(1, ranges, b.Map())
 }
 
-// moves returns n changes that follow on t, which they change: ranges go from the
-// first owner to another and back, from the i-th on.
+// moves applies n changes to t and returns them: ranges from the i-th on move from the first
+// owner to another, or back.
 func moves(t *table.Table, i, n int) ([]table.Change, error) {
 	var changes []table.Change
 	for ; n > 0; n-- {
@@ -288,8 +287,7 @@ func moves(t *table.Table, i, n int) ([]table.Change, error) {
 	return changes, nil
 }
 
-// apply is what a lookup does with a change: a table of 640 ranges, one of which
-// moves.
+// apply applies a change at a lookup: one of 640 ranges moves.
 func apply() (func(), error) {
 	now := mono.Instant(time.Hour)
 	m, err := lookup.New(now, lookup.Config{Namespace: namespace, ID: 1, Rand: rand.New(rand.NewPCG(1, 2))})
@@ -302,7 +300,7 @@ func apply() (func(), error) {
 	}
 	m.Advance(now)
 	m.Step(now, lookup.Reply{LookupReply: &protocol.LookupReply{Namespace: namespace, Leader: "m1", Term: 1, Echo: 1, LSN: t.LSN(), Snapshot: t.Clone()}})
-	const prepared = 2000 // more than anyone asks for
+	const prepared = 2000 // more than are executed
 	changes, err := moves(t, 0, prepared)
 	if err != nil {
 		return nil, err
@@ -315,7 +313,7 @@ func apply() (func(), error) {
 			Namespace: namespace, Leader: "m1", Term: 1, From: c[0].LSN - 1, LSN: c[0].LSN, Changes: c,
 		}})
 		if m.LSN() != c[0].LSN {
-			panic(fmt.Sprintf("the lookup is at %d, want %d", m.LSN(), c[0].LSN))
+			panic(fmt.Sprintf("the lookup has LSN %d, want %d", m.LSN(), c[0].LSN))
 		}
 	}, nil
 }
@@ -346,8 +344,8 @@ func decodeRenewal() (func(), error) {
 	}, err
 }
 
-// told is how many changes a lookup is told of at once.
-const told = 8
+// changesPerUpdate is the number of changes in an update.
+const changesPerUpdate = 8
 
 func update() (*protocol.LookupReply, error) {
 	t, err := newTable()
@@ -355,7 +353,7 @@ func update() (*protocol.LookupReply, error) {
 		return nil, err
 	}
 	from := t.LSN()
-	changes, err := moves(t, 0, told)
+	changes, err := moves(t, 0, changesPerUpdate)
 	return &protocol.LookupReply{Namespace: namespace, Leader: "m1", Term: 1, From: from, LSN: t.LSN(), Changes: changes}, err
 }
 

@@ -14,18 +14,18 @@ func thisThread() int { return syscall.Gettid() }
 
 func traceMe() error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PTRACE, syscall.PTRACE_TRACEME, 0, 0); errno != 0 {
-		return fmt.Errorf("a process may not be traced by its parent: %w", errno)
+		return fmt.Errorf("tracing by the parent is not permitted: %w", errno)
 	}
 	return nil
 }
 
-// pin keeps this thread, and what it starts, on one core, and returns what lets it go.
-// Tracer and traced then hand over to each other without waking another core, and a
-// child with one core has one goroutine running at a time.
+// pin pins this thread and its children to one core, and returns a function that undoes it.
+// Tracer and child then switch without waking another core, and a child with one core runs one
+// goroutine at a time.
 func pin() (release func(), err error) {
 	var before, one [16]uint64 // a bit for each core
 	if err := affinity(syscall.SYS_SCHED_GETAFFINITY, &before); err != nil {
-		return nil, fmt.Errorf("%w: asking which cores there are: %w", errNoTracing, err)
+		return nil, fmt.Errorf("%w: getting the CPU affinity: %w", errNoTracing, err)
 	}
 	for i, bits := range before {
 		if bits != 0 {
@@ -34,9 +34,9 @@ func pin() (release func(), err error) {
 		}
 	}
 	if err := affinity(syscall.SYS_SCHED_SETAFFINITY, &one); err != nil {
-		return nil, fmt.Errorf("%w: keeping to one core: %w", errNoTracing, err)
+		return nil, fmt.Errorf("%w: setting the CPU affinity: %w", errNoTracing, err)
 	}
-	return func() { _ = affinity(syscall.SYS_SCHED_SETAFFINITY, &before) }, nil // it was allowed before
+	return func() { _ = affinity(syscall.SYS_SCHED_SETAFFINITY, &before) }, nil // restores the previous one
 }
 
 func affinity(call uintptr, cores *[16]uint64) error {
@@ -46,8 +46,8 @@ func affinity(call uintptr, cores *[16]uint64) error {
 	return nil
 }
 
-// trace counts the instructions between the breakpoints of a thread, and returns
-// the least. Then the process is killed. It ends early if somebody kills it before.
+// trace counts the instructions between the breakpoints of a thread, and returns the minimum.
+// Then it kills the process. It returns an error if the process is killed before.
 func trace(process, thread int) (least int, err error) {
 	defer func() {
 		_ = syscall.Kill(process, syscall.SIGKILL) // an error means that it has ended
@@ -56,7 +56,7 @@ func trace(process, thread int) (least int, err error) {
 	if err := waitForBreakpoint(thread); err != nil {
 		return 0, err
 	}
-	if err := freezeOthers(process, thread); err != nil {
+	if err := stopOtherThreads(process, thread); err != nil {
 		return 0, err
 	}
 	if err := unpreempt(thread); err != nil {
@@ -66,9 +66,9 @@ func trace(process, thread int) (least int, err error) {
 	if err := syscall.PtraceGetRegs(thread, &at); err != nil {
 		return 0, fmt.Errorf("reading the registers: %w", err)
 	}
-	var still clocks
+	var clocks frozenClocks
 	for range repetitions {
-		n, err := stepTo(thread, at.Rip, &still)
+		n, err := stepTo(thread, at.Rip, &clocks)
 		if err != nil {
 			return 0, err
 		}
@@ -79,14 +79,14 @@ func trace(process, thread int) (least int, err error) {
 	return least, nil
 }
 
-func stepTo(thread int, mark uint64, still *clocks) (n int, err error) {
+func stepTo(thread int, mark uint64, clocks *frozenClocks) (n int, err error) {
 	var at syscall.PtraceRegs
 	for at.Rip = mark; n == 0 || at.Rip != mark; n++ {
 		if n > mostInstructions {
-			return 0, fmt.Errorf("it takes more than %d instructions", n)
+			return 0, fmt.Errorf("more than %d instructions", n)
 		}
 		if err := syscall.PtraceSingleStep(thread); err != nil {
-			return 0, fmt.Errorf("going on by an instruction: %w", err)
+			return 0, fmt.Errorf("single step: %w", err)
 		}
 		if err := waitFor(thread); err != nil {
 			return 0, fmt.Errorf("after %d instructions, at %#x: %w", n, at.Rip, err)
@@ -95,7 +95,7 @@ func stepTo(thread int, mark uint64, still *clocks) (n int, err error) {
 			return 0, fmt.Errorf("reading the registers: %w", err)
 		}
 		if at.Rip >= beyond {
-			if err := still.answer(thread, &at); err != nil {
+			if err := clocks.answer(thread, &at); err != nil {
 				return 0, err
 			}
 		}
@@ -104,20 +104,20 @@ func stepTo(thread int, mark uint64, still *clocks) (n int, err error) {
 }
 
 const (
-	beyond           = 1 << 40 // no program is there; the kernel's clock page is
-	mostInstructions = 1 << 20 // before a path is taken to be lost
+	beyond           = 1 << 40 // above the program's code: the vDSO
+	mostInstructions = 1 << 20 // per execution
 )
 
-// clocks are what the child is told when it reads one: the same each time. It goes
-// on so slowly that a lease would run out between two readings, and the detector of
-// sleep would take the computer to have slept.
-type clocks map[uint64]syscall.Timespec
+// frozenClocks are the constant values of the child's clocks. Single-stepping is so slow that
+// with real clocks a lease would expire between two readings, and the sleep detector would
+// report a suspend.
+type frozenClocks map[uint64]syscall.Timespec
 
-// answer answers a call of clock_gettime, which is all that the program asks of
-// the kernel's page, and returns from it.
-func (c *clocks) answer(thread int, at *syscall.PtraceRegs) error {
+// answer emulates clock_gettime, the only vDSO function that the program calls, and returns
+// from it.
+func (c *frozenClocks) answer(thread int, at *syscall.PtraceRegs) error {
 	if *c == nil {
-		*c = make(clocks)
+		*c = make(frozenClocks)
 		for clock := range uint64(8) {
 			var now syscall.Timespec
 			_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&now)), 0) //nolint:gosec // the kernel wants an address
@@ -128,16 +128,16 @@ func (c *clocks) answer(thread int, at *syscall.PtraceRegs) error {
 	}
 	now, ok := (*c)[at.Rdi]
 	if !ok {
-		return fmt.Errorf("it asks for the clock %d", at.Rdi)
+		return fmt.Errorf("unsupported clock %d", at.Rdi)
 	}
 	var words [16]byte
 	binary.LittleEndian.PutUint64(words[:], uint64(now.Sec))
 	binary.LittleEndian.PutUint64(words[8:], uint64(now.Nsec))
 	if _, err := syscall.PtracePokeData(thread, uintptr(at.Rsi), words[:]); err != nil {
-		return fmt.Errorf("telling the time: %w", err)
+		return fmt.Errorf("writing the time: %w", err)
 	}
 	if _, err := syscall.PtracePeekData(thread, uintptr(at.Rsp), words[:8]); err != nil {
-		return fmt.Errorf("reading where to return to: %w", err)
+		return fmt.Errorf("reading the return address: %w", err)
 	}
 	at.Rip, at.Rsp, at.Rax = binary.LittleEndian.Uint64(words[:]), at.Rsp+8, 0
 	if err := syscall.PtraceSetRegs(thread, at); err != nil {
@@ -146,8 +146,8 @@ func (c *clocks) answer(thread int, at *syscall.PtraceRegs) error {
 	return nil
 }
 
-// waitForBreakpoint waits until a thread is at its first breakpoint. Signals, which
-// stop it, too, are kept from it: those of the runtime ask it to yield.
+// waitForBreakpoint waits until a thread is at its first breakpoint. It suppresses signals: the
+// runtime uses them for preemption.
 func waitForBreakpoint(thread int) error {
 	for {
 		signal, err := waitForStop(thread)
@@ -155,7 +155,7 @@ func waitForBreakpoint(thread int) error {
 			return err
 		}
 		if err := syscall.PtraceCont(thread, 0); err != nil {
-			return fmt.Errorf("letting the child go on: %w", err)
+			return fmt.Errorf("continuing the child: %w", err)
 		}
 	}
 }
@@ -165,9 +165,9 @@ func waitFor(thread int) error {
 	return err
 }
 
-// waitForStop waits until a thread has stopped, and returns the signal that did it. It
-// waits for all threads of the child, though others stand still: if the child is
-// killed, its first thread is reported dead only when the others have been waited for.
+// waitForStop waits until a thread has stopped, and returns the signal. It waits for all threads
+// of the child: if the child is killed, the end of its first thread is only reported after the
+// others were waited for.
 func waitForStop(thread int) (syscall.Signal, error) {
 	for {
 		who, status, err := waitForAny()
@@ -185,8 +185,7 @@ func waitForStop(thread int) (syscall.Signal, error) {
 	}
 }
 
-// waitForAny waits for something to happen to a thread that this one traces or has
-// started, and to no child of another thread: those are waited for by others.
+// waitForAny waits for a state change of any child of this thread, but of no other thread's.
 func waitForAny() (thread int, status syscall.WaitStatus, err error) {
 	for {
 		thread, err = syscall.Wait4(-1, &status, syscall.WALL|syscall.WNOTHREAD, nil)
@@ -196,9 +195,9 @@ func waitForAny() (thread int, status syscall.WaitStatus, err error) {
 	}
 }
 
-func freezeOthers(process, thread int) error {
+func stopOtherThreads(process, thread int) error {
 	frozen := map[int]bool{thread: true}
-	for found := true; found; { // until no new ones have come meanwhile
+	for found := true; found; { // until there are no new threads
 		found = false
 		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", process))
 		if err != nil {
@@ -222,7 +221,7 @@ func freezeOthers(process, thread int) error {
 	return nil
 }
 
-// reap waits for all threads of a killed process, until there are none.
+// reap waits for all threads of a killed process.
 func reap() {
 	for {
 		if _, _, err := waitForAny(); err != nil {
@@ -231,13 +230,13 @@ func reap() {
 	}
 }
 
-// unpreempt takes back a request to the goroutine to yield. The scheduler makes it
-// after ten milliseconds, which pass before all its threads are stopped; with them
-// stopped, nothing would ever let the goroutine go on.
+// unpreempt cancels a preemption request of the goroutine. The scheduler requests preemption
+// after ten milliseconds, before all its threads are stopped; with them stopped, the goroutine
+// would never be resumed.
 //
-// It is made by a stack limit that no stack is within: the third word of the
-// goroutine's descriptor, of which the first two are the stack's bounds, and which
-// is in R14. See runtime2.go and stack.go of the runtime.
+// A request sets stackguard0, the third word of the g, to a value above any stack. The first two
+// words are the bounds of the stack, and R14 points to the g. See runtime2.go and stack.go of
+// the runtime.
 func unpreempt(thread int) error {
 	const (
 		request = 0xfffffffffffffade // stackPreempt
@@ -253,7 +252,7 @@ func unpreempt(thread int) error {
 	}
 	low, high := binary.LittleEndian.Uint64(words[:]), binary.LittleEndian.Uint64(words[8:])
 	if regs.Rsp < low || regs.Rsp >= high {
-		return fmt.Errorf("%w: the stack pointer is not within the stack of the goroutine: this release of Go keeps it elsewhere", errNoTracing)
+		return fmt.Errorf("%w: the stack pointer is outside of the goroutine's stack: unsupported Go release", errNoTracing)
 	}
 	if binary.LittleEndian.Uint64(words[16:]) != request {
 		return nil

@@ -16,5 +16,5 @@ func pin() (func(), error) { return nil, unsupported() }
 func trace(int, int) (int, error) { return 0, unsupported() }
 
 func unsupported() error {
-	return fmt.Errorf("%w: this is %s on %s, and not Linux on amd64", errNoTracing, runtime.GOOS, runtime.GOARCH)
+	return fmt.Errorf("%w: it requires Linux on amd64, this is %s on %s", errNoTracing, runtime.GOOS, runtime.GOARCH)
 }

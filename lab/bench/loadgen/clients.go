@@ -1,11 +1,11 @@
 // Package loadgen simulates the owners and lookups of many servers and callers.
 //
-// [Clients] are thousands of them in one process, so lean that they can share a
-// computer with the manager under load. They send what real ones send. An [Owner]
-// runs the state machine of package owner. A lookup numbers its requests, polls as
-// often as the library's does, follows the LSNs of the changes without a gap, and
-// knows the age of its proof; it discards the table. Both speak HTTP/2 frames on a
-// [Conn], which costs a goroutine and a few kB.
+// [Clients] are thousands of owners and lookups in two processes, lean enough to
+// share a machine with the manager under load. They send the same messages as the
+// libraries. An [Owner] runs the state machine of package owner. A lookup numbers its
+// requests, polls as often as the library, follows the LSNs of the changes without a
+// gap, and tracks the age of its confirmation; it discards the table. Both exchange
+// HTTP/2 frames on a [Conn], which costs a goroutine and a few kB.
 //
 // [LibraryOwners] are owners of the owner library, which reconnect exactly as those of an
 // application do. [Local] is one of them with its manager in the same process.
@@ -25,7 +25,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 )
 
-// Roles are those of load generators, for [proc.Play].
+// Roles returns the roles of load generators, for [proc.Play].
 func Roles() map[string]proc.Role {
 	return map[string]proc.Role{roleClients: proc.RoleOf(newLeanClients), roleLibrary: proc.RoleOf(newLibrary)}
 }
@@ -35,7 +35,7 @@ const (
 	roleLibrary = "library"
 )
 
-// ClientsConfig names the managers and the namespace of clients.
+// ClientsConfig has the managers and the namespace of clients.
 type ClientsConfig struct {
 	Namespace string
 	Managers  []string
@@ -46,18 +46,18 @@ type LeanClients struct {
 	ClientsConfig
 	clock           *clock.Clock
 	traffic         Traffic
-	tally           tally
+	counters        counters
 	owners, lookups []*endpoint
 	poll            time.Duration // of lookups
 	lsn             uint64        // that lookups start with
 }
 
-type tally struct {
-	Expired atomic.Int64 // owners whose leases expired though they lived
-	Stale   atomic.Int64 // lookups whose proof became too old
+type counters struct {
+	Expired atomic.Int64 // running owners whose leases expired
+	Stale   atomic.Int64 // lookups whose confirmation became too old
 	Broken  atomic.Int64 // connections that ended unexpectedly
 	Strange atomic.Int64 // messages without a grant or update
-	Unheard atomic.Int64 // owners whose goodbye was not answered
+	Unheard atomic.Int64 // owners whose Leave had no reply
 }
 
 func newLeanClients(_ context.Context, config ClientsConfig) (*LeanClients, error) {
@@ -69,13 +69,13 @@ func newLeanClients(_ context.Context, config ClientsConfig) (*LeanClients, erro
 // Close leaves the sessions to the end of the process.
 func (*LeanClients) Close() error { return nil }
 
-// A Growth is how many sessions there are to be.
+// A Growth is the wanted number of sessions.
 type Growth struct {
 	Owners, Lookups int
-	Together        int           // lookups that share a connection; 0 is 1
-	Poll            time.Duration // of lookups; 0 is as the library's
-	LSN             uint64        // of the table that lookups start with, so that none has to be sent
-	Within          time.Duration // the sessions start at equal intervals within that
+	Together        int           // lookups per connection; 0 is 1
+	Poll            time.Duration // of lookups; 0 is the library's default
+	LSN             uint64        // of the lookups' initial table, so that no snapshot is sent
+	Within          time.Duration // sessions start at equal intervals within this time
 }
 
 // Grow starts more sessions.
@@ -93,25 +93,25 @@ func (c *LeanClients) Grow(g Growth, counts *Counts) error {
 		c.lookups = append(c.lookups, e)
 		all = append(all, func() error { return e.open(min(together, g.Lookups-n*together)) })
 	}
-	err := paced(all, g.Within)
+	err := startPaced(all, g.Within)
 	*counts = c.counts()
 	return err
 }
 
-// A Restart is which sessions are replaced.
+// A Restart selects sessions to replace.
 type Restart struct {
-	Owners, Lookups int           // drawn at random
-	Part, Parts     int           // or all of one part, of so many into which they are divided
-	Together        int           // lookups that share a connection
-	Within          time.Duration // restarts begin at equal intervals within that
-	Crash           bool          // owners end without a goodbye
+	Owners, Lookups int           // at random
+	Part, Parts     int           // or one of several equal parts
+	Together        int           // lookups per connection
+	Within          time.Duration // restarts start at equal intervals within this time
+	Crash           bool          // owners end without a Leave
 }
 
 // Restart replaces sessions, each as soon as it has ended.
 func (c *LeanClients) Restart(r Restart, counts *Counts) error {
-	owners, lookups := some(c.owners, r.Owners), some(c.lookups, r.Lookups/max(1, r.Together))
+	owners, lookups := pickRandom(c.owners, r.Owners), pickRandom(c.lookups, r.Lookups/max(1, r.Together))
 	if r.Parts > 0 {
-		owners, lookups = part(c.owners, r.Part, r.Parts), part(c.lookups, r.Part, r.Parts)
+		owners, lookups = pickPart(c.owners, r.Part, r.Parts), pickPart(c.lookups, r.Part, r.Parts)
 	}
 	var all []func() error
 	for _, e := range slices.Concat(owners, lookups) {
@@ -121,29 +121,29 @@ func (c *LeanClients) Restart(r Restart, counts *Counts) error {
 		})
 	}
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	err := paced(all, r.Within)
+	err := startPaced(all, r.Within)
 	*counts = c.counts()
 	return err
 }
 
-// some picks n of them at random, or all.
-func some(all []*endpoint, n int) (picked []*endpoint) {
+// pickRandom returns n endpoints at random, or all.
+func pickRandom(all []*endpoint, n int) (picked []*endpoint) {
 	for _, i := range rand.Perm(len(all))[:min(n, len(all))] {
 		picked = append(picked, all[i])
 	}
 	return picked
 }
 
-// part is one of so many parts of equal size.
-func part(all []*endpoint, at, of int) (picked []*endpoint) {
+// pickPart returns one of several parts of equal size.
+func pickPart(all []*endpoint, at, of int) (picked []*endpoint) {
 	for i := at; i < len(all); i += of {
 		picked = append(picked, all[i])
 	}
 	return picked
 }
 
-// paced begins all at equal intervals, and waits for them.
-func paced(all []func() error, within time.Duration) error {
+// startPaced starts functions at equal intervals, and waits for them.
+func startPaced(all []func() error, within time.Duration) error {
 	var group errgroup.Group
 	begun := time.Now()
 	for i, do := range all {
@@ -153,19 +153,19 @@ func paced(all []func() error, within time.Duration) error {
 	return group.Wait()
 }
 
-// Counts are what clients have counted since they began, and their state.
+// Counts are the counters of clients since their start, and their state.
 type Counts struct {
 	Expired, Stale, Broken, Strange, Unheard int64
 	In, Out                                  int64 // bytes
-	Peak                                     int64 // the most in one second, since the last look
+	Peak                                     int64 // the maximum in one second since the last Look
 
-	Holding int     // owners that have a lease
-	Share   float64 // of all keys that they have, together
-	Proven  int     // lookups that have proof, not too old
-	Lowest  uint64  // the last change that all of those have
+	Holding int     // owners with a lease
+	Share   float64 // of all keys, held by all owners
+	Proven  int     // lookups with a recent confirmation
+	Lowest  uint64  // the lowest LSN of those
 }
 
-// Spurious is how many have lost a lease or proof though none had failed.
+// Spurious returns the number of leases and confirmations that were lost without a failure.
 func (c Counts) Spurious() int64 { return c.Expired + c.Stale }
 
 // Look returns the counts.
@@ -176,7 +176,7 @@ func (c *LeanClients) Look(_ struct{}, counts *Counts) error {
 }
 
 func (c *LeanClients) counts() Counts {
-	t := &c.tally
+	t := &c.counters
 	out := Counts{
 		Expired: t.Expired.Load(), Stale: t.Stale.Load(), Broken: t.Broken.Load(), Strange: t.Strange.Load(), Unheard: t.Unheard.Load(),
 		In: c.traffic.in.Load(), Out: c.traffic.out.Load(), Peak: c.traffic.peak.Load(),
@@ -204,13 +204,13 @@ func (c *LeanClients) counts() Counts {
 	return out
 }
 
-// Clients is a process of owners and one of lookups: what lookups have to read does
-// not keep owners from renewing, as it would not on computers of their own.
+// Clients is a process of owners and a process of lookups, so that the traffic of lookups
+// does not delay renewals, as on separate machines.
 type Clients [2]*proc.Process
 
-// StartClients starts processes without sessions. Of several managers each has as many
-// clients as the others; a client that loses its manager, or learns that it does not
-// lead, turns to the next. Without managers there is no such process.
+// StartClients starts processes without sessions. Clients are divided equally among several
+// managers; a client whose manager is lost, or does not lead, connects to the next. A list
+// without managers starts no process.
 func StartClients(ctx context.Context, namespace string, ofOwners, ofLookups []string) (c *Clients, err error) {
 	c = &Clients{}
 	for i, managers := range [][]string{ofOwners, ofLookups} {
@@ -254,8 +254,7 @@ func (c *Clients) call(method string, ofOwners, ofLookups any) (Counts, error) {
 	return counts[0].with(counts[1]), err
 }
 
-// with adds the counts of lookups to those of owners. The true peak may be less than
-// the sum.
+// with adds the counts of lookups to those of owners. The sum is an upper bound of the peak.
 func (c Counts) with(lookups Counts) Counts {
 	c.Expired += lookups.Expired
 	c.Stale += lookups.Stale

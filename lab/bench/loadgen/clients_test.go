@@ -89,7 +89,7 @@ func TestSkimmer(t *testing.T) {
 	}
 }
 
-// TestSkimmerReadsNonsense: the next message is read all the same.
+// TestSkimmerReadsNonsense: the message after a malformed one is parsed.
 func TestSkimmerReadsNonsense(t *testing.T) {
 	var got []update
 	s := &skimmer{receive: func(u update) { got = append(got, u) }}
@@ -200,8 +200,8 @@ func TestClientProcesses(t *testing.T) {
 	}
 }
 
-// TestClientsFindTheLeader: a client of a manager that does not lead, or that ends, turns
-// to another.
+// TestClientsFindTheLeader: a client of a manager that does not lead, or that ends, connects to
+// another.
 func TestClientsFindTheLeader(t *testing.T) {
 	group := mem.New()
 	first, leader := startManager(t, group)
@@ -225,7 +225,7 @@ func TestClientsFindTheLeader(t *testing.T) {
 	}
 }
 
-// TestLookupLeavesASilentManager: a lookup whose manager accepts the connection and never answers turns to the next.
+// TestLookupLeavesASilentManager: a lookup whose manager accepts the connection and never replies connects to the next.
 func TestLookupLeavesASilentManager(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

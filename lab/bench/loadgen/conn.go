@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// streamWindow is how much a server may send on a stream before it gets a window
-	// update. Connections have as much for each stream.
+	// streamWindow is the flow control window of a stream. The window of a connection is
+	// as large for each stream.
 	streamWindow = 1 << 20
 	maxFrame     = 1 << 14
-	readBuffer   = 512 // holds the usual answers
+	readBuffer   = 512 // fits a usual reply
 	// prefix is the length of gRPC's message header: a flag and a length.
 	prefix = 5
 )
@@ -29,10 +29,10 @@ const (
 // Traffic counts the bytes of all connections, without those of TCP.
 type Traffic struct {
 	in, out atomic.Int64
-	peak    atomic.Int64 // the most in one second, since it was last reset
+	peak    atomic.Int64 // the maximum in one second since the last reset
 }
 
-// watch finds the peak, for as long as the process lives.
+// watch updates the peak until the process ends.
 func (t *Traffic) watch() {
 	last := int64(0)
 	for range time.Tick(time.Second) {
@@ -48,12 +48,12 @@ func (t *Traffic) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A Listener receives the data of a stream as it arrives. It does not keep the slice.
+// A Listener receives the data of a stream as it arrives. It does not retain the slice.
 type Listener interface{ Take(part []byte) }
 
-// A Conn is a connection to a gRPC server with streams of one method. It may be used
-// by several goroutines; one calls Read. It ignores the server's flow control: it
-// sends far less than every window allows.
+// A Conn is a connection to a gRPC server with streams of one method. It is safe for
+// concurrent use, except that one goroutine calls Read. It ignores the server's flow
+// control, because it sends far less than the windows allow.
 type Conn struct {
 	net     net.Conn
 	traffic *Traffic
@@ -70,11 +70,11 @@ type stream struct {
 	received uint32 // since the last window update; only for Read
 }
 
-// perSource is how many connections come from each address of the loopback: an
-// address has only so many ports.
+// perSource is the number of connections per source address, which has a limited number of
+// ports.
 const perSource = 2000
 
-// Dial connects from the loopback address of the number's block.
+// Dial connects from the loopback source address for a connection number.
 func Dial(to string, number int, method string, traffic *Traffic) (*Conn, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 7, byte(number/perSource), 1)}}
 	conn, err := dialer.Dial("tcp", to)
@@ -97,8 +97,8 @@ func Dial(to string, number int, method string, traffic *Traffic) (*Conn, error)
 	return c, nil
 }
 
-// headers are those of a gRPC call. All fields are sensitive, so that they are never
-// indexed and the block is valid on every stream.
+// headers returns the headers of a gRPC call. All fields are marked sensitive, so that they
+// are never indexed and the block is valid on every stream.
 func headers(authority, method string) []byte {
 	var b bytes.Buffer
 	encoder := hpack.NewEncoder(&b)
@@ -123,7 +123,7 @@ func (c *Conn) write(frames func() error) error {
 	}
 	n, err := c.net.Write(c.out.Bytes())
 	c.traffic.out.Add(int64(n))
-	c.out = bytes.Buffer{} // most connections are idle: none keeps a buffer
+	c.out = bytes.Buffer{} // idle connections keep no buffer
 	return err
 }
 
@@ -171,12 +171,12 @@ func (c *Conn) Read() error {
 			err = c.receive(f)
 		case *http2.HeadersFrame:
 			if f.StreamEnded() {
-				err = errors.New("the server has ended a stream")
+				err = errors.New("the server ended a stream")
 			}
 		case *http2.RSTStreamFrame:
-			err = errors.New("the server has reset a stream")
+			err = errors.New("the server reset a stream")
 		case *http2.GoAwayFrame:
-			err = errors.New("the server has ended the connection")
+			err = errors.New("the server ended the connection")
 		case *http2.SettingsFrame:
 			if !f.IsAck() {
 				err = c.write(c.framer.WriteSettingsAck)
@@ -192,7 +192,7 @@ func (c *Conn) Read() error {
 	}
 }
 
-// receive passes data to the listener of its stream, and lets the server send more.
+// receive passes data to the listener of its stream, and updates the windows.
 func (c *Conn) receive(f *http2.DataFrame) error {
 	c.mu.Lock()
 	number := int(f.StreamID / 2)
@@ -219,7 +219,7 @@ func (c *Conn) receive(f *http2.DataFrame) error {
 // Close ends the connection, and with it Read.
 func (c *Conn) Close() { _ = c.net.Close() }
 
-// Whole returns a listener that passes whole messages on. It is for short ones.
+// Whole returns a listener that assembles whole messages. It is for short ones.
 func Whole(receive func(message []byte)) Listener { return &assembler{receive: receive} }
 
 type assembler struct {
@@ -242,7 +242,7 @@ func (a *assembler) Take(part []byte) {
 	}
 }
 
-// cutMessage cuts off the first message of gRPC's.
+// cutMessage cuts off the first gRPC message.
 func cutMessage(b []byte) (message, rest []byte, whole bool) {
 	if len(b) < prefix {
 		return nil, b, false

@@ -22,14 +22,14 @@ import (
 
 type session interface {
 	Begin()                 // on the first connection
-	Resume()                // on another one
-	Leave() <-chan struct{} // in order; closed when the leader has noticed, or nil
+	Resume()                // on later connections
+	Leave() <-chan struct{} // closed when the leader has acknowledged it; or nil
 	End()
 	listener() Listener
 }
 
-// An endpoint is a connection and the sessions that share it. When the connection
-// breaks it connects again, to the next manager if there are several.
+// An endpoint is a connection and the sessions that share it. It reconnects when the
+// connection breaks, to the next manager if there are several.
 type endpoint struct {
 	clients *LeanClients
 	number  int
@@ -59,7 +59,7 @@ func (e *endpoint) open(streams int) error {
 	return nil
 }
 
-// serve connects again and again until it is stopped.
+// serve connects and reconnects until it is stopped.
 func (e *endpoint) serve(ctx context.Context, sessions []session) {
 	defer close(e.done)
 	begun, failures := false, 0
@@ -86,7 +86,7 @@ func (e *endpoint) serve(ctx context.Context, sessions []session) {
 		if ctx.Err() != nil {
 			return
 		}
-		e.clients.tally.Broken.Add(1)
+		e.clients.counters.Broken.Add(1)
 		select {
 		case <-ctx.Done():
 		case <-time.After(e.backoff(failures)):
@@ -109,8 +109,8 @@ func (e *endpoint) connect(at int, sessions []session) (*Conn, error) {
 	return c, nil
 }
 
-// backoff is the pause before the next connection, after so many failures in a row. A
-// lookup waits as long as the library's does.
+// backoff returns the pause before the next connection, after a number of consecutive
+// failures. Lookups use the library's backoff.
 func (e *endpoint) backoff(failures int) time.Duration {
 	if e.method == leaseholdv1.LookupService_Follow_FullMethodName {
 		return jitter(min(retry<<min(failures, 6), e.clients.poll))
@@ -124,8 +124,7 @@ func (e *endpoint) set(c *Conn) {
 	e.conn = c
 }
 
-// send sends a message on a stream, if there is a connection. One that fails ends,
-// and Read notices.
+// send sends a message on a stream, if there is a connection. Read reports a broken one.
 func (e *endpoint) send(stream int, message []byte) {
 	e.mu.Lock()
 	c := e.conn
@@ -135,7 +134,7 @@ func (e *endpoint) send(stream int, message []byte) {
 	}
 }
 
-func (e *endpoint) moveOn(leader string) {
+func (e *endpoint) switchManager(leader string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.conn != nil && e.conn.net.RemoteAddr().String() != leader {
@@ -143,10 +142,10 @@ func (e *endpoint) moveOn(leader string) {
 	}
 }
 
-// goodbyeLimit is how long an owner waits for the answer to its goodbye.
+// goodbyeLimit is the timeout of an owner's Leave.
 const goodbyeLimit = 15 * time.Second
 
-// close ends the sessions. Owners leave in order, unless they crash.
+// close ends the sessions. Owners leave first, unless they crash.
 func (e *endpoint) close(crash bool) {
 	for _, s := range e.current() {
 		if !crash {
@@ -154,7 +153,7 @@ func (e *endpoint) close(crash bool) {
 				select {
 				case <-left:
 				case <-time.After(goodbyeLimit):
-					e.clients.tally.Unheard.Add(1)
+					e.clients.counters.Unheard.Add(1)
 				}
 			}
 		}
@@ -172,23 +171,23 @@ func (e *endpoint) current() []session {
 
 type ownerSession struct {
 	*Owner
-	tally  *tally
-	moveOn func(leader string) // to another manager; nil if there is only one
+	counters      *counters
+	switchManager func(leader string) // to another manager; nil if there is only one
 }
 
 func (c *LeanClients) ownerEndpoint(number int) *endpoint {
 	e := &endpoint{clients: c, number: number, method: leaseholdv1.OwnerService_Hold_FullMethodName}
 	e.enter = func(stream int) (session, error) {
-		s := &ownerSession{tally: &c.tally}
+		s := &ownerSession{counters: &c.counters}
 		if len(c.Managers) > 1 {
-			s.moveOn = e.moveOn
+			s.switchManager = e.switchManager
 		}
 		var err error
 		s.Owner, err = NewOwner(OwnerConfig{
 			Clock: c.clock, Namespace: leasehold.Namespace(c.Namespace), OnBeat: true,
 			Name: ownerName(number), Addr: ownerAddr(number), Act: s.count,
 			Send: func(request *leaseholdv1.HoldRequest) {
-				b, _ := proto.Marshal(request) // it has nothing that could fail
+				b, _ := proto.Marshal(request) // cannot fail
 				e.send(stream, b)
 			},
 		})
@@ -210,18 +209,18 @@ func (s *ownerSession) listener() Listener { return Whole(s.receive) }
 func (s *ownerSession) receive(message []byte) {
 	var response leaseholdv1.HoldResponse
 	err := proto.Unmarshal(message, &response)
-	if n := response.GetNotLeader(); n != nil && s.moveOn != nil {
-		s.moveOn(n.GetLeader())
+	if n := response.GetNotLeader(); n != nil && s.switchManager != nil {
+		s.switchManager(n.GetLeader())
 		return
 	}
 	if err != nil || response.GetGrant() == nil || s.Receive(response.GetGrant()) != nil {
-		s.tally.Strange.Add(1)
+		s.counters.Strange.Add(1)
 	}
 }
 
 func (s *ownerSession) count(action machine.Action) {
 	if a, ok := action.(machine.RevokedLeases); ok && a.Cause == leasehold.CauseExpired {
-		s.tally.Expired.Add(1)
+		s.counters.Expired.Add(1)
 	}
 }
 
@@ -229,44 +228,44 @@ func (c *LeanClients) lookupEndpoint(number int) *endpoint {
 	e := &endpoint{clients: c, number: number, method: leaseholdv1.LookupService_Follow_FullMethodName}
 	e.enter = func(stream int) (session, error) {
 		l := &lookupSession{
-			namespace: c.Namespace, poll: c.poll, lsn: c.lsn, tally: &c.tally,
+			namespace: c.Namespace, poll: c.poll, lsn: c.lsn, counters: &c.counters,
 			send: func(message []byte) { e.send(stream, message) },
 		}
 		if len(c.Managers) > 1 {
-			l.hangUp = func() { e.moveOn("") }
+			l.disconnect = func() { e.switchManager("") }
 		}
 		return l, nil
 	}
 	return e
 }
 
-// OwnerConfig is that of an [Owner].
+// OwnerConfig configures an [Owner].
 type OwnerConfig struct {
 	Clock     *clock.Clock
 	Namespace leasehold.Namespace
 	Name      leasehold.OwnerID
 	Addr      string
-	OnBeat    bool // renew on the beat, as the library does
+	OnBeat    bool // renew on the beat, like the library
 	Send      func(*leaseholdv1.HoldRequest)
-	Act       func(machine.Action) // sees what the machine decides; may be nil
+	Act       func(machine.Action) // receives the machine's actions; may be nil
 }
 
-// An Owner is one session: the state machine of the owner library and a timer. It
-// has no state to move, and serves no calls.
+// An Owner is one session: the state machine of the owner library and a timer. It transfers
+// no state and serves no calls.
 type Owner struct {
 	OwnerConfig
-	Granted chan struct{} // closed when it has its first lease
-	Left    chan struct{} // closed when the leader knows that it has left
+	Granted chan struct{} // closed with the first lease
+	Left    chan struct{} // closed when the leader has acknowledged Leave
 
 	mu      sync.Mutex
 	machine *machine.Machine
 	timer   *time.Timer
 	held    []leasehold.Lease
-	served  bool // it has had a lease
+	served  bool // it has held a lease
 	ended   bool
 }
 
-// NewOwner returns a session that has not begun.
+// NewOwner returns a session; Begin starts it.
 func NewOwner(c OwnerConfig) (*Owner, error) {
 	session, err := leasehold.NewSession(cryptorand.Reader)
 	if err != nil {
@@ -292,7 +291,7 @@ func (o *Owner) Begin() {
 	o.wake()
 }
 
-// End stops the session without a goodbye.
+// End stops the session without a Leave.
 func (o *Owner) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -302,13 +301,13 @@ func (o *Owner) End() {
 	}
 }
 
-// Leave gives everything back. It returns Left.
+// Leave releases all leases. It returns Left.
 func (o *Owner) Leave() <-chan struct{} {
 	o.step(machine.Leave{})
 	return o.Left
 }
 
-// Resume goes on with another connection.
+// Resume continues with another connection.
 func (o *Owner) Resume() {
 	o.step(machine.Disconnected{})
 	o.wake()
@@ -330,7 +329,7 @@ func (o *Owner) step(e machine.Event) {
 	}
 }
 
-// act does what the machine has decided. The lock is held.
+// act executes the machine's actions. The caller holds the lock.
 func (o *Owner) act(actions []machine.Action, wake mono.Instant) {
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -355,7 +354,7 @@ func (o *Owner) act(actions []machine.Action, wake mono.Instant) {
 	}
 }
 
-// Receive takes a grant of the manager.
+// Receive handles a grant of the manager.
 func (o *Owner) Receive(grant *leaseholdv1.Grant) error {
 	reply, err := wire.ToLeaseReply(grant, protocol.DefaultLimits)
 	if err != nil {
@@ -365,7 +364,7 @@ func (o *Owner) Receive(grant *leaseholdv1.Grant) error {
 	return nil
 }
 
-// Leases returns what it holds.
+// Leases returns the held leases.
 func (o *Owner) Leases() []leasehold.Lease {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,30 +17,30 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// LibraryConfig is that of owners of the library, in one process.
+// LibraryConfig configures owners of the library in one process.
 type LibraryConfig struct {
 	ClientsConfig
-	Name  string // the owners' names begin with it
+	Name  string // prefix of the owners' names
 	Count int
-	// Within is how long the owners take to join, at equal intervals.
+	// Within is the time in which the owners join, at equal intervals.
 	Within time.Duration
-	// Serve has each owner answer calls of [Owned].
+	// Serve makes each owner serve calls of [Owned].
 	Serve bool
 }
 
 // A Report is the state of all owners, and the events since the last mark.
 type Report struct {
-	Held    int // leases that are valid
-	Same    int // owners that hold exactly the leases that they had at the mark, under the same generations, all valid
-	Renewed int // owners that a leader of a later term has answered
-	// The last owner that was answered by a leader of a later term, and the last that resumed its leases.
+	Held    int // valid leases
+	Same    int // owners that hold exactly their leases from the mark, with the same generations
+	Renewed int // owners that received a reply of a leader with a later term
+	// LastRenewed and LastResumed are the times of the last such reply and of the last resumption.
 	LastRenewed, LastResumed time.Time
 	// Leases that were suspended, resumed, granted and revoked.
 	Suspended, Resumed, Granted, Revoked int
 	Renewals                             []Renewal
 }
 
-// LibraryOwners is all owners of a process. It is exported for net/rpc.
+// LibraryOwners is the owners of a process. It is exported for net/rpc.
 type LibraryOwners struct {
 	LibraryConfig
 	all []*recordedOwner
@@ -61,7 +61,7 @@ func newLibrary(ctx context.Context, config LibraryConfig) (*LibraryOwners, erro
 		l.all = append(l.all, m)
 		joins = append(joins, func() error { return l.join(ctx, i, m) })
 	}
-	return l, paced(joins, config.Within)
+	return l, startPaced(joins, config.Within)
 }
 
 func (l *LibraryOwners) join(ctx context.Context, number int, m *recordedOwner) (err error) {
@@ -91,7 +91,7 @@ func (l *LibraryOwners) join(ctx context.Context, number int, m *recordedOwner) 
 	return nil
 }
 
-// OwnedService is what callers call. It is exported for net/rpc.
+// OwnedService serves calls of [Owned]. It is exported for net/rpc.
 type OwnedService struct{ owner *owner.Owner }
 
 // Owned reports whether the owner holds a key.
@@ -100,13 +100,13 @@ func (s *OwnedService) Owned(key uint64, owned *bool) error {
 	return nil
 }
 
-// Owned asks a server whether it owns a key.
+// Owned calls a server, and reports whether it owns a key.
 func Owned(c *rpc.Client, key leasehold.Key) (owned bool, err error) {
 	err = c.Call("Server.Owned", uint64(key), &owned)
 	return owned, err
 }
 
-// Mark remembers the leases of all owners, and starts the measurements again.
+// Mark records the leases of all owners, and resets the measurements.
 func (l *LibraryOwners) Mark(struct{}, *struct{}) error {
 	for _, m := range l.all {
 		m.marked = m.Leases()
@@ -115,7 +115,7 @@ func (l *LibraryOwners) Mark(struct{}, *struct{}) error {
 	return nil
 }
 
-// Report returns the report, with all renewals if that is wanted.
+// Report returns the report, optionally with all renewals.
 func (l *LibraryOwners) Report(renewals bool, out *Report) error {
 	for _, m := range l.all {
 		m.add(out, renewals)
@@ -152,7 +152,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Close drains all owners: they give their keys back first.
+// Close drains all owners.
 func (l *LibraryOwners) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), proc.EndLimit)
 	defer cancel()
@@ -164,19 +164,19 @@ func StartLibrary(ctx context.Context, config LibraryConfig) (*proc.Process, err
 	return proc.Start(ctx, roleLibrary, config)
 }
 
-// A recorder measures one owner: by its messages, and by the callbacks of the library. It is safe for concurrent use.
+// A recorder measures one owner, from its messages and callbacks. It is safe for concurrent use.
 type recorder struct {
 	mu sync.Mutex
 
-	term     uint64 // the newest that a reply had
+	term     uint64 // the newest term in a reply
 	seq      uint64 // of the newest request
 	newest   Renewal
-	answered bool  // the newest request was answered
-	since    int64 // the first request since the last one that was answered; nanoseconds since 1970
+	answered bool  // the newest request has a reply
+	since    int64 // the first request since the last reply; nanoseconds since 1970
 
-	// The following are since the last mark.
+	// Since the last mark:
 	markedTerm uint64
-	renewedAt  time.Time // the first reply of a later term than at the mark
+	renewedAt  time.Time // the first reply with a later term than at the mark
 	resumedAt  time.Time
 	suspended, resumed,
 	granted, revoked int // leases
@@ -186,10 +186,10 @@ type recorder struct {
 // A Renewal is a request of an owner and its reply.
 type Renewal struct {
 	Sent int64 `json:"s"` // nanoseconds since 1970
-	// Latency is the time to the reply, from the first request since the last one that was
-	// answered; 0 if no reply came before the next request was sent.
+	// Latency is the time from the first request since the last reply to the reply; 0 if
+	// the next request was sent before a reply.
 	Latency time.Duration `json:"l,omitempty"`
-	// Suspended: the request claimed suspended leases. A leader may answer it later on purpose.
+	// Suspended: the request claimed suspended leases. A leader may delay its reply.
 	Suspended bool `json:"p,omitempty"`
 }
 
@@ -218,7 +218,7 @@ func (r *recorder) request(now time.Time, seq uint64, suspended bool) {
 	r.seq, r.newest, r.answered = seq, Renewal{Sent: now.UnixNano(), Suspended: suspended}, false
 }
 
-// reply records the first reply to the newest request. Replies to older requests renew nothing.
+// reply records the first reply to the newest request. Replies to older requests do not renew.
 func (r *recorder) reply(now time.Time, term, echo uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

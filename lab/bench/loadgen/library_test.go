@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// TestRecorder: a reply counts once, and only for the newest request; latency counts from the first one that waits.
+// TestRecorder: a reply counts once, and only for the newest request; latency starts at the first request without
+// a reply.
 func TestRecorder(t *testing.T) {
 	var r recorder
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
@@ -42,7 +43,7 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
-// TestOutage: the report tells an outage that every lease survived from a quiet time.
+// TestOutage: the report distinguishes an outage without losses from a quiet period.
 func TestOutage(t *testing.T) {
 	shared := mem.New()
 	addr, first := startManager(t, shared)
@@ -74,7 +75,7 @@ func TestOutage(t *testing.T) {
 	awaitReport(t, l, func(r Report) bool { return r.Granted+r.Revoked == 0 && !r.LastResumed.IsZero() })
 }
 
-// TestServe: a server answers for the keys that it owns.
+// TestServe: a server reports whether it owns a key.
 func TestServe(t *testing.T) {
 	addr, _ := startManager(t, mem.New())
 	config := LibraryConfig{ClientsConfig: ClientsConfig{"clients", []string{addr}}, Name: "o", Count: 1, Serve: true}
@@ -105,7 +106,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// awaitReport waits until the report is as wanted.
+// awaitReport waits for a report that meets a condition.
 func awaitReport(t *testing.T, l *LibraryOwners, wanted func(Report) bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

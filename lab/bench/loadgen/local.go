@@ -23,17 +23,16 @@ import (
 )
 
 const (
-	// localLeases is how many the owner has: every second of twice as many ranges.
+	// localLeases is the number of the owner's leases: every second of twice as many ranges.
 	localLeases = 64
-	// Asked is how many keys and names there are to ask for: more than a branch
-	// predictor learns.
+	// Asked is the number of keys and names: too many for a branch predictor.
 	Asked = 1 << 14
 
 	localNamespace = "bench"
 	localManager   = "manager:1"
 )
 
-// A Local is a manager in this process, and an owner that has half of all keys, in 64
+// A Local is a manager and an owner in this process. The owner holds half of all keys, in 64
 // leases.
 type Local struct {
 	Owner *owner.Owner
@@ -43,7 +42,7 @@ type Local struct {
 	dial    []grpc.DialOption
 }
 
-// StartLocal returns when the owner has its leases.
+// StartLocal waits until the owner has its leases.
 func StartLocal(ctx context.Context) (*Local, error) {
 	listener := bufconn.Listen(1 << 20)
 	l := &Local{dial: []grpc.DialOption{
@@ -92,7 +91,7 @@ func (l *Local) join(ctx context.Context) error {
 	}
 }
 
-// Close ends all of it.
+// Close ends the lookup, the owner and the manager.
 func (l *Local) Close() {
 	if l.lookup != nil {
 		_ = l.lookup.Close(context.Background())
@@ -103,7 +102,7 @@ func (l *Local) Close() {
 	_ = l.manager.Close(context.Background())
 }
 
-// Lookup follows the manager's table.
+// Lookup opens a lookup, which Close closes.
 func (l *Local) Lookup(ctx context.Context) (_ *lookup.Lookup, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -113,7 +112,7 @@ func (l *Local) Lookup(ctx context.Context) (_ *lookup.Lookup, err error) {
 	return l.lookup, err
 }
 
-// Keys returns keys that the owner holds, in no order.
+// Keys returns keys of the owner, unsorted.
 func (l *Local) Keys() []leasehold.Key {
 	random := rand.New(rand.NewPCG(3, 4))
 	leases := l.Owner.Leases()
@@ -125,7 +124,7 @@ func (l *Local) Keys() []leasehold.Key {
 	return keys
 }
 
-// Names returns names of 20 bytes that the owner holds, in no order.
+// Names returns names of 20 bytes whose keys the owner holds, unsorted.
 func (l *Local) Names() []string {
 	var owned []string
 	for _, name := range Names(Asked) {
@@ -136,7 +135,7 @@ func (l *Local) Names() []string {
 	return owned
 }
 
-// Names returns names of 20 bytes, in no order.
+// Names returns names of 20 bytes, unsorted.
 func Names(n int) []string {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := make([]string, n)

@@ -17,21 +17,21 @@ import (
 
 // The defaults of the lookup library.
 const (
-	// Poll is how often a lookup sends a request.
+	// Poll is the poll interval of a lookup.
 	Poll     = 5 * time.Second
 	maxStale = 30 * time.Second
 	retry    = 500 * time.Millisecond
-	// maxMisses is after how many requests without a reply a connection is replaced.
+	// maxMisses is the number of requests without a reply after which a connection is replaced.
 	maxMisses = 3
 )
 
-// A lookupSession follows the LSNs of the changes, and proves that it has all.
+// A lookupSession follows the LSNs of the changes, and confirms that it has all.
 type lookupSession struct {
-	namespace string
-	poll      time.Duration
-	tally     *tally
-	send      func(message []byte)
-	hangUp    func() // ends a connection without replies; nil if there is only one manager
+	namespace  string
+	poll       time.Duration
+	counters   *counters
+	send       func(message []byte)
+	disconnect func() // replaces a connection without replies; nil with one manager
 
 	mu       sync.Mutex
 	timer    *time.Timer
@@ -40,12 +40,12 @@ type lookupSession struct {
 	sent     time.Time
 	awaiting bool
 	misses   int
-	proven   time.Time // when it last had the newest table; zero if it never had
-	lost     bool      // it is counted as stale
+	proven   time.Time // when it last had the newest table; zero if never
+	lost     bool      // counted as stale
 	ended    bool
 }
 
-// maxStale is how old its proof may be, as the library has it.
+// maxStale is the maximum age of the confirmation, as in the library.
 func (l *lookupSession) maxStale() time.Duration { return max(maxStale, 3*l.poll) }
 
 func (l *lookupSession) Begin() {
@@ -64,7 +64,7 @@ func (l *lookupSession) End() {
 	}
 }
 
-// Leave is End: a lookup sends no goodbye.
+// Leave does nothing: a lookup sends no Leave.
 func (l *lookupSession) Leave() <-chan struct{} { return nil }
 
 // Resume sends the next request, or repeats one without a reply.
@@ -76,37 +76,37 @@ func (l *lookupSession) Resume() {
 	}
 	if l.awaiting {
 		l.misses++
-		if l.hangUp != nil && l.misses%maxMisses == 0 {
-			l.hangUp()
+		if l.disconnect != nil && l.misses%maxMisses == 0 {
+			l.disconnect()
 		}
 	}
 	if !l.lost && !l.proven.IsZero() && time.Since(l.proven) > l.maxStale() {
 		l.lost = true
-		l.tally.Stale.Add(1)
+		l.counters.Stale.Add(1)
 	}
 	l.request()
 }
 
-// request asks for changes. The lock is held.
+// request sends a request. The caller holds the lock.
 func (l *lookupSession) request() {
 	l.seq++
 	l.sent, l.awaiting = time.Now(), true
 	l.timer.Reset(jitter(min(retry<<min(l.misses, 6), l.poll)))
 	request := &leaseholdv1.FollowRequest{Version: wire.Version, Namespace: l.namespace, Seq: l.seq, Lsn: l.lsn, Crosses: true}
-	b, _ := proto.Marshal(request) // it has nothing that could fail
+	b, _ := proto.Marshal(request) // cannot fail
 	l.send(b)
 }
 
-// jitter takes up to an eighth off, as the library does.
+// jitter reduces a time by up to an eighth, like the library.
 func jitter(d time.Duration) time.Duration { return d - rand.N(d/8+1) }
 
-// onBeat makes a pause end with a beat, as the library does.
+// onBeat makes a pause end with a beat, like the library.
 func onBeat(pause, interval time.Duration) time.Duration {
 	now := wall.Now()
 	return beats.Last(now.Add(pause), interval).Sub(now)
 }
 
-// All lookups of a process have the same beats.
+// All lookups of a process share the beats.
 var (
 	wall  = clock.New()
 	beats = wall.Beats()
@@ -116,7 +116,7 @@ func (l *lookupSession) listener() Listener { return &skimmer{receive: l.receive
 
 func (l *lookupSession) receive(u update) {
 	if u.lsn == 0 && u.echo == 0 {
-		l.tally.Strange.Add(1) // the manager does not lead, or refuses
+		l.counters.Strange.Add(1) // not the leader, or a refusal
 		return
 	}
 	l.mu.Lock()
@@ -141,8 +141,8 @@ func (l *lookupSession) receive(u update) {
 	}
 }
 
-// prove records that it had the newest table when it sent its request, less the age
-// of the manager's own.
+// prove records that the table was the newest when the request was sent, minus the age of the
+// manager's table.
 func (l *lookupSession) prove(age time.Duration) {
 	if known := l.sent.Add(-age); known.After(l.proven) {
 		l.proven = known
@@ -150,19 +150,19 @@ func (l *lookupSession) prove(age time.Duration) {
 	l.lost = false
 }
 
-// proof returns the last change that it has, and whether its proof is not too old.
+// proof returns the LSN, and whether the confirmation is recent.
 func (l *lookupSession) proof() (lsn uint64, proven bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lsn, !l.proven.IsZero() && time.Since(l.proven) <= l.maxStale()
 }
 
-// An update is what a lookup reads of a FollowResponse.
+// An update is the fields of a FollowResponse that a lookup needs.
 type update struct {
 	echo, lsn, from uint64
 	age             time.Duration
 	changes, table  bool
-	// after and base are those of a crossing; 0 if there is none.
+	// after and base belong to a crossing; 0 without one.
 	after, base uint64
 }
 
@@ -177,16 +177,15 @@ const (
 	updateCrossing protowire.Number = 10
 )
 
-// How much of a message is kept. All that a lookup reads is before the table or the
-// changes, but for the echo, which a manager may append to a message that many
-// lookups share.
+// The kept bytes of a message. All fields that a lookup needs are before the table or the
+// changes, except the echo, which a manager may append to a message that lookups share.
 const (
 	maxHead = 512
 	maxTail = 32
 )
 
-// A skimmer reads updates as they arrive. Of a message it keeps only the ends: the
-// tables of thousands of lookups that connect at once do not fit into memory.
+// A skimmer parses updates as they arrive. It keeps only the ends of a message: the tables of
+// thousands of lookups that connect at once do not fit into memory.
 type skimmer struct {
 	receive func(update)
 
@@ -194,7 +193,7 @@ type skimmer struct {
 	head   []byte
 	tail   []byte
 	size   int // of the message
-	left   int // of it, still to come
+	left   int // bytes of it that are missing
 }
 
 func (s *skimmer) Take(b []byte) {
@@ -225,8 +224,8 @@ func (s *skimmer) keep(part []byte) {
 	s.tail = s.tail[max(0, len(s.tail)-maxTail):]
 }
 
-// parse reads the kept parts: a sequence of updates, of which later fields replace
-// earlier ones.
+// parse parses the kept bytes: a sequence of updates, in which later fields replace earlier
+// ones.
 func (s *skimmer) parse() (u update) {
 	for at := 0; at < s.size; {
 		b := s.head[min(at, len(s.head)):]
@@ -269,8 +268,7 @@ func (u *update) read(b []byte) {
 	}
 }
 
-// Find returns the number in the last field of a path, each of which is within the
-// one before; 0 if it is not there.
+// Find returns the number in the field at a path of nested fields; 0 if it is missing.
 func Find(b []byte, path ...protowire.Number) (value uint64) {
 	for _, want := range path {
 		var (
@@ -289,8 +287,8 @@ func Find(b []byte, path ...protowire.Number) (value uint64) {
 	return value
 }
 
-// nextField reads the first field of b, which may be cut off: its number, its value
-// or content, and its length. That is 0 if b does not begin with a field.
+// nextField parses the first field of b, which may be truncated: its number, its value or
+// content, and its length. The length is 0 if b does not begin with a field.
 func nextField(b []byte) (number protowire.Number, value uint64, content []byte, length int) {
 	number, kind, n := protowire.ConsumeTag(b)
 	if n < 0 {

@@ -1,6 +1,6 @@
-// Package locks has lock services as contestants: etcd, used in several ways, and
-// ZooKeeper, with the processes of their servers and clients that acquire locks. A
-// [Contest] gives each of them turns.
+// Package locks contains lock services as contestants: etcd, used in several ways, and
+// ZooKeeper, with their server processes and with clients that acquire locks. A [Contest]
+// gives them turns.
 package locks
 
 import (
@@ -15,12 +15,11 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// A Turn is how many leases were acquired, and how long that took from the first
-// request to the last answer.
+// A Turn is a number of acquired leases and the time from the first request to the last reply.
 type Turn struct {
 	Leases int
 	Took   time.Duration
-	CPU    time.Duration // of all processes that took part, clients too
+	CPU    time.Duration // of all servers and clients
 }
 
 // Rate returns leases per second.
@@ -31,7 +30,7 @@ func (t Turn) Rate() float64 {
 	return float64(t.Leases) / t.Took.Seconds()
 }
 
-// Effort returns the microseconds of processor time per lease.
+// Effort returns the CPU time per lease, in microseconds.
 func (t Turn) Effort() float64 {
 	if t.Leases == 0 {
 		return 0
@@ -39,7 +38,7 @@ func (t Turn) Effort() float64 {
 	return float64(t.CPU) / float64(time.Microsecond) / float64(t.Leases)
 }
 
-// Plus returns both turns, one after the other.
+// Plus returns the sum of two turns.
 func (t Turn) Plus(o Turn) Turn {
 	return Turn{t.Leases + o.Leases, t.Took + o.Took, t.CPU + o.CPU}
 }
@@ -47,7 +46,7 @@ func (t Turn) Plus(o Turn) Turn {
 // A Rate is the summary of turns, in leases per second.
 type Rate struct {
 	report.Summary
-	Effort float64 // the median of the processors' microseconds per lease
+	Effort float64 // the median CPU time per lease, in microseconds
 }
 
 // RateOf returns the summary of turns; of none, zeros.
@@ -55,28 +54,27 @@ func RateOf(turns []Turn) Rate {
 	return Rate{report.SummariseOf(turns, Turn.Rate), report.SummariseOf(turns, Turn.Effort).Median}
 }
 
-// A Service grants leases. It is for one goroutine at a time.
+// A Service grants leases. It is not safe for concurrent use.
 type Service interface {
-	// Acquire acquires n leases, or as many as there is time for, on resources that
-	// are new. Their names begin with name.
+	// Acquire acquires n leases, or as many as possible within a limit, on new resources
+	// whose names begin with name.
 	Acquire(ctx context.Context, n int, name string) (Turn, error)
-	// Release gives back what the last turn acquired. It is not measured.
+	// Release releases the leases of the last turn. It is not measured.
 	Release(ctx context.Context) error
 }
 
-// An Entry is a service under the name that tables have for it, with the number of
-// leases of a batch.
+// An Entry is a service with its name in tables and its batch size.
 type Entry struct {
 	Name  string
 	Batch int
 	Service
 }
 
-// An Opener starts services that share processes, and returns what ends them.
+// An Opener starts services that share processes, and returns a function that ends them.
 type Opener func(ctx context.Context) (entries []Entry, end func(), err error)
 
-// Open starts all at the same time, since most of it is waiting for elections. It
-// starts all, or none. The function that it returns ends them.
+// Open runs openers concurrently, since most of the time is spent in elections. After an error no
+// service runs. end ends all services.
 func Open(ctx context.Context, openers ...Opener) ([]Entry, func(), error) {
 	opened, ends := make([][]Entry, len(openers)), make([]func(), len(openers))
 	err := proc.Each(len(openers), func(i int) (err error) {
@@ -112,16 +110,15 @@ func Named(all []Entry, names ...string) (found []Entry) {
 
 // A Contest gives services turns.
 type Contest struct {
-	Length  time.Duration // of a turn, at least; 0 is one batch
+	Length  time.Duration // minimum of a turn; 0 is one batch
 	Step    func(format string, args ...any)
-	batches int // so far: names are made of it
+	batches int // so far, for unique names
 }
 
 // maxBatches bounds a turn.
 const maxBatches = 1000
 
-// Rounds gives each service a turn in every round, and returns the turns of each, in
-// the order of the entries.
+// Rounds gives each service a turn in every round, and returns the turns by entry.
 func (c *Contest) Rounds(ctx context.Context, all []Entry, rounds int, what string) ([][]Turn, error) {
 	turns := make([][]Turn, len(all))
 	err := report.Rounds(ctx, rounds, len(all), func(round, i int) error {
@@ -136,8 +133,7 @@ func (c *Contest) Rounds(ctx context.Context, all []Entry, rounds int, what stri
 	return turns, err
 }
 
-// Turn lets a service acquire batch after batch until the turn is over. Releases in
-// between are not measured.
+// Turn acquires batches until the turn is over. Releases are not measured.
 func (c *Contest) Turn(ctx context.Context, e Entry) (sum Turn, err error) {
 	for i := 0; i < maxBatches && (i == 0 || sum.Took < c.Length); i++ {
 		t, err := c.Batch(ctx, e, nil)
@@ -149,8 +145,7 @@ func (c *Contest) Turn(ctx context.Context, e Entry) (sum Turn, err error) {
 	return sum, nil
 }
 
-// Batch lets a service acquire a batch, calls then, if that is not nil, and releases
-// the batch.
+// Batch acquires a batch, calls then, if that is not nil, and releases the batch.
 func (c *Contest) Batch(ctx context.Context, e Entry, then func() error) (Turn, error) {
 	c.batches++
 	t, err := e.Acquire(ctx, e.Batch, fmt.Sprintf("b%d", c.batches))
@@ -169,8 +164,8 @@ func (c *Contest) Batch(ctx context.Context, e Entry, then func() error) (Turn, 
 	return t, nil
 }
 
-// Measure returns the time and the processor time that acquire takes, which returns
-// the number of leases. Servers returns the processor time of the servers.
+// Measure measures the duration and the CPU time of acquire, which returns the number of leases.
+// servers returns the CPU time of the servers.
 func Measure(servers func() (time.Duration, error), acquire func() (leases int, err error)) (Turn, error) {
 	before, err := servers()
 	if err != nil {
@@ -187,23 +182,22 @@ func Measure(servers func() (time.Duration, error), acquire func() (leases int, 
 	return Turn{Leases: n, Took: took, CPU: after + proc.CPUTime() - before}, err
 }
 
-// answerLimit is how long a request may take before it is taken to be lost.
+// answerLimit is the timeout of a request.
 const answerLimit = 90 * time.Second
 
-// Clients is how many clients of a lock service there are.
+// Clients is the number of clients of a lock service.
 const Clients = 256
 
-// Swarm is the clients of a lock service. They share a batch: a client that is free
-// takes the next name.
+// Swarm is the clients of a lock service, which share a batch: an idle client takes the next
+// name.
 type Swarm struct {
-	Servers func() (time.Duration, error) // the processor time that they have used so far
-	Limit   time.Duration                 // no acquisition begins after that
+	Servers func() (time.Duration, error) // the CPU time of the servers
+	Limit   time.Duration                 // no acquisition starts later
 }
 
-// Run lets clients acquire leases on name-0, name-1 and so on until there are n, or
-// until time is up.
+// Run acquires leases on name-0, name-1 and so on until there are n, or until the limit.
 func (s Swarm) Run(ctx context.Context, n int, name string, acquire func(ctx context.Context, client int, resource string) error) (Turn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit+answerLimit, fmt.Errorf("a client got no answer in %v", answerLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Limit+answerLimit, fmt.Errorf("no reply for a client in %v", answerLimit))
 	defer cancel()
 	return Measure(s.Servers, func() (int, error) {
 		var next, done atomic.Int64
@@ -225,5 +219,5 @@ func (s Swarm) Run(ctx context.Context, n int, name string, acquire func(ctx con
 	})
 }
 
-// Resource is the name of the i-th resource of a batch.
+// Resource returns the name of the i-th resource of a batch.
 func Resource(name string, i int) string { return fmt.Sprintf("%s-%06d", name, i) }

@@ -20,7 +20,7 @@ import (
 	process "github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// Roles are those of the servers, for [proc.Play].
+// Roles returns the roles of the servers, for [proc.Play].
 func Roles() map[string]proc.Role {
 	return map[string]proc.Role{roleEtcd: proc.RoleOf(startEtcd), roleZooKeeper: proc.RoleOf(startZooKeeper)}
 }
@@ -30,20 +30,18 @@ const (
 	roleZooKeeper = "zookeeper-member"
 )
 
-// etcdTTL is longer than any contest: no lease expires, and none has to be kept
-// alive, which would cost etcd more.
+// etcdTTL is longer than any contest: no lease expires or has to be kept alive.
 const etcdTTL = 3600 // seconds
 
-// connections is how many the clients of etcd share, all to the leader. Of 1, 4, 16
-// and 256 this took the least CPU per lease; with ZooKeeper a session per client
-// did.
+// connections is the number of shared connections of etcd's clients, all to the leader. Of 1, 4,
+// 16 and 256 this took the least CPU per lease; with ZooKeeper it was a session per client.
 const connections = 4
 
-// An Etcd is the members of a cluster, each in a process of its own, and the
-// connections of their clients, all to the leader, as in the Flease paper.
+// An Etcd is the members of a cluster, each in a process, and the connections of their clients,
+// all to the leader, as in the Flease paper.
 type Etcd struct {
 	Addrs  []string // of all members, for clients
-	Leader string   // the one that leads
+	Leader string
 	Conns  []*clientv3.Client
 
 	members proc.Group
@@ -107,12 +105,12 @@ func dialEtcd(ctx context.Context, addr string) (*clientv3.Client, error) {
 	return conn, nil
 }
 
-// CPU is the processor time that all members have used so far.
+// CPU returns the CPU time of all members.
 func (e *Etcd) CPU() (time.Duration, error) { return e.members.CPU() }
 
 func (e *Etcd) conn(client int) *clientv3.Client { return e.Conns[client%len(e.Conns)] }
 
-// Close ends all members, and waits for them.
+// Close ends all members.
 func (e *Etcd) Close() {
 	for _, conn := range e.Conns {
 		_ = conn.Close() // its server ends next
@@ -120,8 +118,8 @@ func (e *Etcd) Close() {
 	e.members.Close()
 }
 
-// put puts the key of a resource if it is absent, bound to a lease. concurrency.Mutex
-// does the same and a read when no other client wants the lock.
+// put puts the key of a resource if it is absent, bound to a lease. An uncontended
+// concurrency.Mutex does the same and a read.
 func put(ctx context.Context, conn *clientv3.Client, resource string, client int, lease clientv3.LeaseID) error {
 	r, err := conn.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(resource), "=", 0)).
@@ -132,13 +130,13 @@ func put(ctx context.Context, conn *clientv3.Client, resource string, client int
 	case err != nil:
 		return fmt.Errorf("etcd: locking %s: %w", resource, err)
 	case !r.Succeeded:
-		return fmt.Errorf("etcd: %s is locked already, and should be new", resource)
+		return fmt.Errorf("etcd: %s is locked already", resource)
 	}
 	return nil
 }
 
-// etcdPerLock gives each resource a lease of its own, as Flease's have: a lease is
-// granted, and then the key is put. Two writes of the log.
+// etcdPerLock uses one lease per resource, like Flease: it grants a lease and puts the key, two
+// writes of the log.
 type etcdPerLock struct {
 	*Etcd
 	limit  time.Duration
@@ -146,7 +144,7 @@ type etcdPerLock struct {
 	leases []clientv3.LeaseID
 }
 
-// PerLock returns the service that grants a lease for each lock.
+// PerLock returns a service that grants a lease for each lock.
 func (e *Etcd) PerLock(limit time.Duration) Service { return &etcdPerLock{Etcd: e, limit: limit} }
 
 func (e *etcdPerLock) Acquire(ctx context.Context, n int, name string) (Turn, error) {
@@ -177,8 +175,7 @@ func (e *etcdPerLock) Release(ctx context.Context) error {
 	})
 }
 
-// etcdSessions gives each client one lease for all its locks, as ZooKeeper's sessions
-// are.
+// etcdSessions uses one lease per client for all its locks, like ZooKeeper's sessions.
 type etcdSessions struct {
 	*Etcd
 	limit    time.Duration
@@ -189,7 +186,7 @@ type etcdSessions struct {
 
 type lock func(ctx context.Context, s *concurrency.Session, client int, resource string) error
 
-// newSessions begins a session for each client. They end with the cluster.
+// newSessions starts a session for each client. They end with the cluster.
 func (e *Etcd) newSessions(limit time.Duration, lock lock) (Service, error) {
 	s := &etcdSessions{Etcd: e, limit: limit, sessions: make([]*concurrency.Session, Clients), lock: lock}
 	return s, proc.Each(Clients, func(client int) (err error) {
@@ -198,14 +195,14 @@ func (e *Etcd) newSessions(limit time.Duration, lock lock) (Service, error) {
 	})
 }
 
-// PerClient returns the service that only puts keys, under the lease of the client.
+// PerClient returns a service that only puts keys, under the lease of the client.
 func (e *Etcd) PerClient(limit time.Duration) (Service, error) {
 	return e.newSessions(limit, func(ctx context.Context, s *concurrency.Session, client int, resource string) error {
 		return put(ctx, s.Client(), resource, client, s.Lease())
 	})
 }
 
-// Mutex returns the service that locks a mutex of etcd's library for each resource.
+// Mutex returns a service that locks a mutex of etcd's library for each resource.
 func (e *Etcd) Mutex(limit time.Duration) (Service, error) {
 	return e.newSessions(limit, func(ctx context.Context, s *concurrency.Session, _ int, resource string) error {
 		if err := concurrency.NewMutex(s, resource).Lock(ctx); err != nil {
@@ -231,23 +228,23 @@ func (e *etcdSessions) Release(ctx context.Context) error {
 	return nil
 }
 
-// etcdNewcomers acquire as processes do that have just been started: each connects,
-// begins a session, and puts its key, all at the same time.
+// etcdNewcomers are clients that are started at the same time: each connects, starts a session,
+// and puts its key.
 type etcdNewcomers struct {
 	*Etcd
 	mu       sync.Mutex
 	sessions []*concurrency.Session
 }
 
-// Newcomers returns the service whose clients connect first.
+// Newcomers returns a service whose clients connect first.
 func (e *Etcd) Newcomers() Service { return &etcdNewcomers{Etcd: e} }
 
 func (e *etcdNewcomers) Acquire(ctx context.Context, n int, name string) (Turn, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, answerLimit, fmt.Errorf("a client got no answer in %v", answerLimit))
+	limited, cancel := context.WithTimeoutCause(ctx, answerLimit, fmt.Errorf("no reply for a client in %v", answerLimit))
 	defer cancel()
 	return Measure(e.CPU, func() (int, error) {
 		return n, proc.Each(n, func(i int) error {
-			conn, err := dialEtcd(ctx, e.Leader) // it lives as long as its context, beyond the turn
+			conn, err := dialEtcd(ctx, e.Leader) // lives beyond the turn
 			if err != nil {
 				return err
 			}
@@ -286,7 +283,7 @@ type etcdConfig struct {
 // An EtcdMember is one member of an etcd cluster.
 type EtcdMember struct{ server *embed.Etcd }
 
-// startEtcd starts a member and waits until it serves clients, which takes a majority.
+// startEtcd starts a member, and waits until it serves clients, which requires a quorum.
 func startEtcd(ctx context.Context, c etcdConfig) (*EtcdMember, error) {
 	cfg, err := c.embed()
 	if err != nil {
@@ -307,16 +304,15 @@ func startEtcd(ctx context.Context, c etcdConfig) (*EtcdMember, error) {
 	return nil, fmt.Errorf("starting etcd: %w", err)
 }
 
-// embed is etcd's default, but for addresses, the directory, the log level, a quota
-// that a long benchmark does not reach, and an election timeout that a busy computer
-// does not exceed.
+// embed returns etcd's default configuration, except for addresses, the directory, the log
+// level, a quota that a long benchmark does not reach, and an election timeout for busy machines.
 func (c etcdConfig) embed() (*embed.Config, error) {
 	if c.Index < 0 || c.Index >= len(c.Peers) {
 		return nil, fmt.Errorf("member %d of %d", c.Index, len(c.Peers))
 	}
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = etcdName(c.Index), c.Dir
-	cfg.LogLevel = "panic" // it logs its own end as an error
+	cfg.LogLevel = "panic" // it logs its shutdown as an error
 	cfg.QuotaBackendBytes = 8 << 30
 	cfg.UnsafeNoFsync = !c.Fsync
 	cfg.TickMs, cfg.ElectionMs = 100, 3_000
@@ -334,9 +330,8 @@ func (c etcdConfig) embed() (*embed.Config, error) {
 
 func etcdName(index int) string { return fmt.Sprintf("etcd-%d", index+1) }
 
-// Close stops the member at once; the end of its process does the rest. Closed in
-// order, a leader would look for another one, for eleven seconds if all members end at
-// the same time.
+// Close stops the member at once. A graceful stop would try to transfer the leadership, for
+// eleven seconds if all members end at the same time.
 func (m *EtcdMember) Close() error {
 	m.server.Server.HardStop()
 	return nil

@@ -16,14 +16,13 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// TestMain lets the test's binary run in roles, as a benchmark does.
+// TestMain runs roles in the test binary.
 func TestMain(m *testing.M) {
 	proc.Play(Roles())
 	os.Exit(m.Run())
 }
 
-// TestEtcd: a key that is locked is not locked again, and can be after it was
-// released.
+// TestEtcd: a locked key cannot be locked again until it is released.
 func TestEtcd(t *testing.T) {
 	c, err := StartEtcd(t.Context(), 3, t.TempDir(), false)
 	if err != nil {
@@ -56,7 +55,7 @@ func TestEtcd(t *testing.T) {
 	}
 }
 
-// A fake needs a second for each lease.
+// A fake takes a second for each lease.
 type fake struct {
 	held  int
 	names []string
@@ -102,7 +101,7 @@ func TestContest(t *testing.T) {
 	}
 }
 
-// TestOpen: if one cannot be started, the others are ended.
+// TestOpen: if one service cannot be started, the others are ended.
 func TestOpen(t *testing.T) {
 	broken := errors.New("broken")
 	var ended atomic.Int32

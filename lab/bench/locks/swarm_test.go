@@ -12,7 +12,7 @@ import (
 // idle is the processor time of idle servers.
 func idle() (time.Duration, error) { return 0, nil }
 
-// TestSwarmTakesEachNameOnce, in as long as it takes.
+// TestSwarmTakesEachNameOnce: each name is taken once.
 func TestSwarmTakesEachNameOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

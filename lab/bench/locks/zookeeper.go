@@ -22,27 +22,26 @@ import (
 	process "github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A ZooKeeper is three servers, each a Java process, and the sessions of their
-// clients, all with the leader, as in the Flease paper.
+// A ZooKeeper is three servers, each a Java process, and the sessions of their clients, all with
+// the leader, as in the Flease paper.
 //
-// To acquire is to create an ephemeral node, which exists as long as the session. One
-// write of the log; a session is one lease for all its nodes.
+// An acquisition creates an ephemeral node, which exists as long as the session: one write of
+// the log. A session is one lease for all its nodes.
 type ZooKeeper struct {
 	Version string
 
-	members  proc.Group
-	sessions []*zk.Conn
-	swarm    Swarm
-	parent   string // of the nodes of the last turn
-	paths    []string
-	forget   func() bool // cancels that the end of the context ends the sessions
+	members     proc.Group
+	sessions    []*zk.Conn
+	swarm       Swarm
+	parent      string // of the nodes of the last turn
+	paths       []string
+	cancelClose func() bool // of the AfterFunc that ends the sessions
 }
 
-// maxDeletions is how many nodes are deleted in one request.
+// maxDeletions is the number of nodes deleted in one request.
 const maxDeletions = 1000
 
-// StartZooKeeper starts three servers, and clients that begin nothing new when a
-// turn has lasted for as long as the limit.
+// StartZooKeeper starts three servers and their clients. limit is the maximum length of a turn.
 func StartZooKeeper(ctx context.Context, dir string, fsync bool, limit time.Duration) (*ZooKeeper, error) {
 	const n = 3
 	addrs, err := process.FreePorts(3 * n)
@@ -61,12 +60,12 @@ func StartZooKeeper(ctx context.Context, dir string, fsync bool, limit time.Dura
 		z.Close()
 		return nil, err
 	}
-	// Its client library takes no context.
-	z.forget = context.AfterFunc(ctx, z.endSessions)
+	// The client library does not support contexts.
+	z.cancelClose = context.AfterFunc(ctx, z.endSessions)
 	return z, nil
 }
 
-// connect begins one session per client.
+// connect starts one session per client.
 func (z *ZooKeeper) connect(ctx context.Context, addrs []string) error {
 	all, err := proc.CallAll[ZooKeeperStatus](z.members, "Status", nil)
 	if err != nil {
@@ -100,7 +99,7 @@ func awaitSession(ctx context.Context, events <-chan zk.Event) error {
 				return nil
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("ZooKeeper begins no session: %w", ctx.Err())
+			return fmt.Errorf("no ZooKeeper session: %w", ctx.Err())
 		}
 	}
 }
@@ -109,7 +108,7 @@ type silence struct{}
 
 func (silence) Printf(string, ...any) {}
 
-// Acquire creates n nodes, or as many as there is time for.
+// Acquire creates n nodes, or as many as possible within the limit.
 func (z *ZooKeeper) Acquire(ctx context.Context, n int, name string) (Turn, error) {
 	z.parent = "/" + name
 	if _, err := z.sessions[0].Create(z.parent, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
@@ -152,26 +151,25 @@ func (z *ZooKeeper) endSessions() {
 	})
 }
 
-// Close ends all sessions and servers, and waits for them.
+// Close ends all sessions and servers.
 func (z *ZooKeeper) Close() {
-	if z.forget != nil {
-		z.forget()
+	if z.cancelClose != nil {
+		z.cancelClose()
 	}
 	z.endSessions()
 	z.members.Close()
 }
 
-// zooKeeperJar is where Debian's packages put ZooKeeper. Its manifest names the
-// other archives that it needs.
+// zooKeeperJar is the path of Debian's package. Its manifest names the other archives.
 const zooKeeperJar = "/usr/share/java/zookeeper.jar"
 
-// HaveZooKeeper returns what is missing.
+// HaveZooKeeper returns an error if Java or ZooKeeper is not installed.
 func HaveZooKeeper() error {
 	if _, err := exec.LookPath("java"); err != nil {
-		return fmt.Errorf("there is no java: %w", err)
+		return fmt.Errorf("java is not installed: %w", err)
 	}
 	if _, err := os.Stat(zooKeeperJar); err != nil {
-		return fmt.Errorf("there is no ZooKeeper, which is Debian's package zookeeper: %w", err)
+		return fmt.Errorf("ZooKeeper is not installed (Debian's package zookeeper): %w", err)
 	}
 	return nil
 }
@@ -184,16 +182,14 @@ type zooKeeperConfig struct {
 	Fsync  bool     // sync the disk before answering
 }
 
-// A ZooKeeperMember is one server of ZooKeeper: Java, under a process that ends it
-// when it ends itself.
+// A ZooKeeperMember is a server of ZooKeeper: a Java process, which ends with this one.
 type ZooKeeperMember struct {
 	java   *exec.Cmd
 	exited chan struct{} // closed when java has ended
 	status ZooKeeperStatus
 }
 
-// startZooKeeper starts a server and waits until it serves clients, which takes a
-// majority.
+// startZooKeeper starts a server, and waits until it serves clients, which requires a quorum.
 func startZooKeeper(ctx context.Context, c zooKeeperConfig) (*ZooKeeperMember, error) {
 	file, err := c.write()
 	if err != nil {
@@ -234,7 +230,7 @@ func (c zooKeeperConfig) write() (string, error) {
 	return file, os.WriteFile(file, []byte(text), 0o600)
 }
 
-// text is ZooKeeper's example, but for addresses, and without a limit of clients.
+// text returns ZooKeeper's example configuration, with addresses and without a limit of clients.
 func (c zooKeeperConfig) text() (string, error) {
 	host, port, err := net.SplitHostPort(c.Client)
 	if err != nil {
@@ -267,7 +263,7 @@ func (m *ZooKeeperMember) await(ctx context.Context, client string) error {
 	defer cancel(nil)
 	go func() {
 		<-m.exited
-		cancel(fmt.Errorf("java has ended: %v", m.java.ProcessState))
+		cancel(fmt.Errorf("java ended: %v", m.java.ProcessState))
 	}()
 	return proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) (err error) {
 		m.status, err = askZooKeeper(ctx, client)
@@ -278,11 +274,10 @@ func (m *ZooKeeperMember) await(ctx context.Context, client string) error {
 	})
 }
 
-// A ZooKeeperStatus is what a server reports about itself. One that is not part of
-// a group yet has no mode.
+// A ZooKeeperStatus is the status of a server. It has no mode before it is part of a quorum.
 type ZooKeeperStatus struct{ Version, Mode string }
 
-// Status returns that of the start.
+// Status returns the status at the start.
 func (m *ZooKeeperMember) Status(_ struct{}, status *ZooKeeperStatus) error {
 	*status = m.status
 	return nil
@@ -320,13 +315,13 @@ func parseZooKeeperStatus(from io.Reader) (s ZooKeeperStatus, err error) {
 	return s, lines.Err()
 }
 
-// CPUTime is that of Java.
+// CPUTime returns the CPU time of Java.
 func (m *ZooKeeperMember) CPUTime() (time.Duration, error) {
 	used, err := proc.UsageOf(m.java.Process.Pid)
 	return time.Duration(used.CPU * float64(time.Second)), err
 }
 
-// Close asks Java to end, and kills it if it does not.
+// Close sends SIGTERM to Java, and kills it after a timeout.
 func (m *ZooKeeperMember) Close() error {
 	_ = m.java.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(proc.EndLimit/2, func() { _ = m.java.Process.Kill() })

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Who checks.
+// The contestants.
 const (
 	nameSince        = "time.Since"
 	nameCheck        = "leasehold owner.Check"
@@ -27,8 +27,7 @@ const (
 	nameSerializable = "etcd Get, serializable"
 )
 
-// checkContestants are a reading of the clock, the two questions that an owner
-// asks itself, and those that one can ask etcd.
+// checkContestants are a reading of the clock, Check, Held, and the checks with etcd.
 func checkContestants(ctx context.Context, dir string, ends *proc.Cleanup) ([]report.Contestant, error) {
 	one, err := loadgen.StartLocal(ctx)
 	if err != nil {
@@ -74,8 +73,7 @@ func readClock(_, n int) int {
 	return sum
 }
 
-// etcdContestants hold a lock as etcd's own library does it, and ask whether they
-// still do.
+// etcdContestants hold a lock with etcd's client library, and check that they still hold it.
 func etcdContestants(ctx context.Context, dir string, ends *proc.Cleanup) ([]report.Contestant, error) {
 	e, err := locks.StartEtcd(ctx, 1, dir, false)
 	if err != nil {
@@ -129,7 +127,7 @@ func etcdContestants(ctx context.Context, dir string, ends *proc.Cleanup) ([]rep
 	}, nil
 }
 
-// times calls n times. A failing call would measure nothing.
+// times calls a function n times, and panics on an error.
 func times(n int, ask func() (int, error)) int {
 	sum := 0
 	for range n {
@@ -142,19 +140,17 @@ func times(n int, ask func() (int, error)) int {
 	return sum
 }
 
-// What a server does to a value of its state, on one core and on all, and what it is
-// compared with.
+// Operations on a value of a server's state, on one core and on all, with their peers.
 const (
 	namePlain     = "map and mutex, add 1"
 	nameUpdate    = "leasemap Update, add 1"
 	nameGet       = "leasemap Get"
 	namePlainAll  = "map and mutex, all cores"
 	nameUpdateAll = "leasemap Update, all cores"
-	nameSinceAll  = "time.Since, all cores" // what the machine's cores are worth
+	nameSinceAll  = "time.Since, all cores" // the scaling of the machine
 )
 
-// mapContestants are a map with a lock around it, and a map that checks leases, of
-// an owner that has half of all keys.
+// mapContestants are a map with a mutex, and a leasemap of an owner with half of all keys.
 func mapContestants(ctx context.Context, ends *proc.Cleanup) ([]report.Contestant, error) {
 	one, err := loadgen.StartLocal(ctx)
 	if err != nil {
@@ -172,7 +168,7 @@ func mapContestants(ctx context.Context, ends *proc.Cleanup) ([]report.Contestan
 		for i := range n {
 			v, err := m.Update(ctx, names[(first+i)%len(names)], addOne)
 			if err != nil {
-				panic(err) // the owner has all of them
+				panic(err) // the owner holds all of them
 			}
 			sum += int(v.Number)
 		}
@@ -203,7 +199,7 @@ func mapContestants(ctx context.Context, ends *proc.Cleanup) ([]report.Contestan
 
 func addOne(v *int) error { *v++; return nil }
 
-// plainMap is what there must be.
+// plainMap is the lower bound.
 func plainMap(names []string) func(first, n int) int {
 	var mu sync.Mutex
 	values := make(map[string]int)
@@ -219,7 +215,7 @@ func plainMap(names []string) func(first, n int) int {
 	}
 }
 
-// onAllCores divides the work. Everyone begins at another place.
+// onAllCores divides the work among all cores, which start at different names.
 func onAllCores(work func(first, n int) int) func(int) int {
 	return func(n int) int {
 		return report.OnAllCores(n, func(core, n int) int { return work(core*loadgen.Asked/4, n) })

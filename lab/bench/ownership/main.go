@@ -1,9 +1,8 @@
-// Command ownership asks what a server pays to know that it still owns what it
-// is about to serve: owner.Check and owner.Held beside a reading of the clock, and
-// beside what one can ask etcd.
+// Command ownership measures the cost of verifying ownership of a key: owner.Check and
+// owner.Held, compared with a reading of the clock and with etcd.
 //
-//	cd lab/bench && go run ./ownership          all of it, in a minute
-//	cd lab/bench && go run ./ownership -quick   in seconds
+//	cd lab/bench && go run ./ownership          a minute
+//	cd lab/bench && go run ./ownership -quick   seconds
 package main
 
 import (
@@ -88,7 +87,7 @@ func conclude(r *report.Result, checks, maps map[string]report.Standing) {
 		more := of(maps[name]) - of(maps[namePlain])
 		r.Want(name+" less than 300 ns more than a map and a mutex", more, "ns", more < 300)
 	}
-	// What cores are worth for readings of the clock, for which they share nothing.
+	// Relative to readings of the clock, which share no data between cores.
 	gain := report.PairedRatio(maps[nameUpdate].Turns, maps[nameUpdateAll].Turns) / report.PairedRatio(maps[nameSince].Turns, maps[nameSinceAll].Turns)
 	r.Want("Update gains from all cores at least 0.6 of what a reading of the clock does", gain, "", gain >= 0.6)
 	for _, s := range []report.Standing{checks[nameCheck], checks[nameHeld], maps[nameUpdate]} {

@@ -22,14 +22,14 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// CommandVariable names, in the environment of a benchmark, the built command
-// leasehold. lab/bench/all builds it once, before anything is measured.
+// CommandVariable is the environment variable with the path of the built leasehold command.
+// lab/bench/all builds it once, before any measurement.
 const CommandVariable = "BENCH_LEASEHOLD"
 
 // A Manager is a process of "leasehold manager run".
 type Manager = proc.Manager
 
-// Managers is a group of managers, built from this tree, with their stores embedded.
+// Managers is a group of managers, built from this tree, with embedded stores.
 type Managers struct {
 	*proc.Managers
 	dir string
@@ -69,13 +69,12 @@ func StartManagers(ctx context.Context, count int) (g *Managers, err error) {
 	return g, g.Start(ctx)
 }
 
-// GoBuild builds as go run does: without debugging information, which takes as long
-// to link as all else.
+// GoBuild builds without debugging information, which doubles the link time.
 func GoBuild(ctx context.Context, dir, to string, packages ...string) error {
 	return goBuild(ctx, nil, dir, to, packages...)
 }
 
-// GoBuildModule is GoBuild for a module that is not part of the workspace.
+// GoBuildModule is GoBuild for a module outside of the workspace.
 func GoBuildModule(ctx context.Context, dir, to string, packages ...string) error {
 	return goBuild(ctx, []string{"GOWORK=off"}, dir, to, packages...)
 }
@@ -94,8 +93,8 @@ func Dial(addr string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 }
 
-// CreateNamespace makes a namespace as soon as the manager leads. It succeeds if the
-// namespace exists, since an attempt without a reply may have made it.
+// CreateNamespace creates a namespace, and retries until the manager leads. It succeeds if the
+// namespace exists, since an earlier attempt without a reply may have created it.
 func CreateNamespace(ctx context.Context, conn grpc.ClientConnInterface, config *leaseholdv1.NamespaceConfig) error {
 	admin := leaseholdv1.NewAdminServiceClient(conn)
 	return Until(ctx, 20*time.Millisecond, func(ctx context.Context) error {
@@ -107,8 +106,8 @@ func CreateNamespace(ctx context.Context, conn grpc.ClientConnInterface, config 
 	})
 }
 
-// EverySecond is the policy of n ranges of equal size that are an owner's, with n
-// between them that have no owner, so that neighbours do not become one.
+// EverySecond is a static policy of 2n ranges of equal size. Every second one belongs to an
+// owner, so that its ranges are not merged.
 func EverySecond(namespace, owner string, n int) *leaseholdv1.NamespaceConfig {
 	config := &leaseholdv1.NamespaceConfig{Name: namespace, Policy: "static"}
 	size := 1 << 63 / uint64(n)
@@ -119,14 +118,14 @@ func EverySecond(namespace, owner string, n int) *leaseholdv1.NamespaceConfig {
 	return config
 }
 
-// Leader waits until one of the managers leads.
+// Leader waits until a manager leads.
 func (g *Managers) Leader(ctx context.Context) (*Manager, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return g.WaitForLeader(ctx)
 }
 
-// CreateNamespace makes a namespace at the first manager that can.
+// CreateNamespace creates a namespace, and retries until a manager leads.
 func (g *Managers) CreateNamespace(ctx context.Context, config *leaseholdv1.NamespaceConfig) error {
 	return Until(ctx, 10*time.Millisecond, func(ctx context.Context) error {
 		_, err := g.Managers.CreateNamespace(ctx, config)
@@ -162,14 +161,13 @@ func (g *Managers) Namespace(ctx context.Context, name string) (*leaseholdv1.Nam
 			return n, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no namespace %q", name)
+	return nil, fmt.Errorf("namespace %q does not exist", name)
 }
 
-// Usage is the seconds of a core that a process has used so far, and its memory in
-// bytes.
+// Usage is the CPU time of a process in seconds, and its resident memory in bytes.
 type Usage struct{ CPU, Memory float64 }
 
-// UsageOf returns that of the process with an id.
+// UsageOf returns the usage of a process.
 func UsageOf(pid int) (Usage, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -179,7 +177,7 @@ func UsageOf(pid int) (Usage, error) {
 	return Usage{stat.CPUTime(), float64(stat.ResidentMemory())}, err
 }
 
-// StoreLeads reports whether the store of a manager leads those of the group, from its
+// StoreLeads reports whether the embedded store of a manager is the store's leader, from its
 // metrics.
 func StoreLeads(ctx context.Context, m *Manager) (bool, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.Member.HTTP+"/metrics", nil)
@@ -195,7 +193,7 @@ func StoreLeads(ctx context.Context, m *Manager) (bool, error) {
 	return bytes.Contains(metrics, []byte("\netcd_server_is_leader 1\n")), err
 }
 
-// Close ends all of them.
+// Close ends all managers.
 func (g *Managers) Close() {
 	if g.Managers != nil {
 		g.Managers.Close()

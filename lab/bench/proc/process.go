@@ -1,10 +1,10 @@
-// Package proc starts the processes of benchmarks: managers, members of etcd and
-// ZooKeeper, and load generators.
+// Package proc starts the processes of benchmarks: managers, members of etcd and ZooKeeper, and
+// load generators.
 //
-// All but managers are the program itself, started again with a role that [Play]
-// finds on its command line. The parent calls their methods by JSON-RPC on standard
-// input and output. A process ends when its standard input does, so none outlives
-// its parent.
+// Managers are processes of the leasehold command. All others are the benchmark program itself,
+// started again with a role on its command line, which [Play] runs. The parent calls their
+// methods by JSON-RPC on standard input and output. A process ends when its standard input ends,
+// so that none outlives its parent.
 package proc
 
 import (
@@ -30,16 +30,16 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Time limits, after which a process is taken to hang.
+// Timeouts of processes.
 const (
 	StartLimit = 90 * time.Second // until a process is ready
 	CallLimit  = 10 * time.Minute // until a call returns
-	EndLimit   = 15 * time.Second // until a process has ended; then it is killed
+	EndLimit   = 15 * time.Second // until a process has exited; then it is killed
 )
 
-// A Process is this program in a role. It is for one goroutine at a time.
+// A Process is this program in a role. It is not safe for concurrent use.
 type Process struct {
-	Addr string // of its member for clients, if it has an address
+	Addr string // of its member, if it serves clients
 
 	role   string
 	cmd    *exec.Cmd
@@ -48,12 +48,12 @@ type Process struct {
 	errors *tail
 }
 
-// roleVariable is set for processes in a role. A program that does not call Play
-// would otherwise start itself again and again.
+// roleVariable is set in processes with a role, so that a program that does not call Play does
+// not start itself recursively.
 const roleVariable = "LEASEHOLD_BENCH_ROLE"
 
-// Start starts a process in a role and waits until it is ready. A role is the first
-// arguments of this program; the last is the configuration.
+// Start starts a process in a role, and waits until it is ready. The role and the configuration
+// are its arguments.
 func Start(ctx context.Context, role string, config any) (*Process, error) {
 	g, err := StartGroup(ctx, role, 1, func(int) any { return config })
 	if err != nil {
@@ -62,10 +62,10 @@ func Start(ctx context.Context, role string, config any) (*Process, error) {
 	return g[0], nil
 }
 
-// launch starts a process. It need not be ready yet.
+// launch starts a process without waiting until it is ready.
 func launch(ctx context.Context, role string, config any) (*Process, error) {
 	if os.Getenv(roleVariable) != "" {
-		return nil, errors.New("a process in a role starts others: its main must begin with proc.Play")
+		return nil, errors.New("a process with a role starts others: its main must begin with proc.Play")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -87,7 +87,7 @@ func launch(ctx context.Context, role string, config any) (*Process, error) {
 		return nil, err
 	}
 	p.in = in
-	// The end of its input asks it to end, which gives it time to clean up.
+	// The end of its input lets the process clean up and exit.
 	p.cmd.Cancel = in.Close
 	p.cmd.WaitDelay = EndLimit
 	if err := p.cmd.Start(); err != nil {
@@ -108,7 +108,7 @@ func (p *Process) Call(method string, args, reply any) error {
 	return p.call("Member."+method, args, reply, CallLimit)
 }
 
-// call kills a process that does not reply in time.
+// call kills the process if it does not reply in time.
 func (p *Process) call(method string, args, reply any, limit time.Duration) error {
 	watchdog := time.AfterFunc(limit, p.Kill)
 	defer watchdog.Stop()
@@ -131,7 +131,7 @@ func (p *Process) End() {
 	p.Close()
 }
 
-// Terminate sends the process SIGTERM and waits until it has ended in order.
+// Terminate sends SIGTERM, and waits until the process has exited.
 func (p *Process) Terminate() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -141,8 +141,8 @@ func (p *Process) Terminate() error {
 
 // Close ends the process and waits for it. One that does not end is killed.
 func (p *Process) Close() {
-	_ = p.in.Close() // an error means that it has ended
-	_ = p.wait()     // how it ended does not matter any more
+	_ = p.in.Close() // fails if the process has ended
+	_ = p.wait()     // the exit code does not matter
 }
 
 func (p *Process) wait() error {
@@ -154,8 +154,8 @@ func (p *Process) wait() error {
 // A Group is several processes in the same role.
 type Group []*Process
 
-// StartGroup starts n processes at the same time and waits until all are ready. It
-// starts all, or none.
+// StartGroup starts n processes concurrently, and waits until all are ready. After an error
+// none runs.
 func StartGroup(ctx context.Context, role string, n int, config func(i int) any) (Group, error) {
 	var g Group
 	for i := range n {
@@ -181,7 +181,7 @@ func CallAll[R any](g Group, method string, args any) ([]R, error) {
 	return replies, Each(len(g), func(i int) error { return g[i].Call(method, args, &replies[i]) })
 }
 
-// CPU returns the processor time that all have used so far.
+// CPU returns the CPU time of all processes.
 func (g Group) CPU() (sum time.Duration, err error) {
 	for _, p := range g {
 		var used time.Duration
@@ -193,7 +193,7 @@ func (g Group) CPU() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// Close ends all at the same time.
+// Close ends all processes concurrently.
 func (g Group) Close() {
 	_ = Each(len(g), func(i int) error {
 		g[i].Close()
@@ -201,7 +201,7 @@ func (g Group) Close() {
 	})
 }
 
-// Each calls do for 0 to n-1, all at the same time, and returns the first error.
+// Each calls do for 0 to n-1 concurrently, and returns the first error.
 func Each(n int, do func(i int) error) error {
 	var all errgroup.Group
 	for i := range n {
@@ -210,13 +210,13 @@ func Each(n int, do func(i int) error) error {
 	return all.Wait()
 }
 
-// A Cleanup ends what was started, the last first.
+// A Cleanup is a stack of cleanup functions.
 type Cleanup []func()
 
-// Add adds a function to call in the end.
+// Add pushes a function.
 func (c *Cleanup) Add(end func()) { *c = append(*c, end) }
 
-// Close calls all functions.
+// Close calls all functions, the last first.
 func (c *Cleanup) Close() {
 	for _, end := range slices.Backward(*c) {
 		end()
@@ -224,7 +224,7 @@ func (c *Cleanup) Close() {
 	*c = nil
 }
 
-// A tail keeps the end of what is written to it.
+// A tail is a writer that keeps the last bytes.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -248,17 +248,17 @@ func (t *tail) String() string {
 	return string(bytes.TrimSpace(t.text))
 }
 
-// A Member is what a process does in its role. The parent can call its exported
-// methods that have the form of net/rpc.
+// A Member is the service of a process in its role. The parent can call its exported methods
+// that have the form of net/rpc.
 type Member interface {
-	// Close ends what the member started, and waits for it.
+	// Close stops the member, and waits for it.
 	Close() error
 }
 
-// A Role starts a member from its configuration.
+// A Role starts a member from an encoded configuration.
 type Role func(ctx context.Context, config []byte) (Member, error)
 
-// RoleOf returns the role of a start function with a typed configuration.
+// RoleOf returns a role for a start function with a typed configuration.
 func RoleOf[C any, M Member](start func(context.Context, C) (M, error)) Role {
 	return func(ctx context.Context, config []byte) (Member, error) {
 		var c C
@@ -273,13 +273,13 @@ func RoleOf[C any, M Member](start func(context.Context, C) (M, error)) Role {
 	}
 }
 
-// Play runs a role if the command line of this process names one: then it does not
-// return. A main function, or that of a test, begins with it.
+// Play runs the role on the command line of this process, and exits. Without a role it returns.
+// Every main function and TestMain that starts processes begins with it.
 func Play(roles map[string]Role) {
 	if len(os.Args) != 3 || roles[os.Args[1]] == nil {
 		return
 	}
-	// An interrupt reaches the whole process group. The parent decides about it.
+	// The parent handles interrupts, which reach the whole process group.
 	signal.Ignore(os.Interrupt)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	err := Serve(ctx, roles[os.Args[1]], []byte(os.Args[2]))
@@ -291,7 +291,7 @@ func Play(roles map[string]Role) {
 	os.Exit(0)
 }
 
-// Serve runs a role until standard input ends, or the context does.
+// Serve runs a role until standard input or the context ends.
 func Serve(ctx context.Context, role Role, config []byte) error {
 	server := rpc.NewServer()
 	member, err := role(ctx, config)
@@ -299,7 +299,7 @@ func Serve(ctx context.Context, role Role, config []byte) error {
 		return err
 	}
 	if err == nil {
-		_ = server.RegisterName("Member", member) // an error means that it has no methods
+		_ = server.RegisterName("Member", member) // fails if it has no methods
 		defer func() { _ = member.Close() }()
 	}
 	served := make(chan struct{})
@@ -318,10 +318,10 @@ func Serve(ctx context.Context, role Role, config []byte) error {
 type Server struct {
 	server *grpc.Server
 	addr   string
-	served chan struct{} // closed when it serves no more
+	served chan struct{} // closed when Serve has returned
 }
 
-// NewServer starts to serve.
+// NewServer starts a server.
 func NewServer(s *grpc.Server) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -335,7 +335,7 @@ func NewServer(s *grpc.Server) (*Server, error) {
 	return &Server{s, l.Addr().String(), served}, nil
 }
 
-// Addr is where it serves clients.
+// Addr returns the address for clients.
 func (s *Server) Addr() string { return s.addr }
 
 // Close ends the server.
@@ -345,13 +345,13 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Control is the service that every process has. It is exported for net/rpc.
+// Control is the RPC service of every process. It is exported for net/rpc.
 type Control struct {
 	member Member
 	failed error
 }
 
-// Ready returns the member's address, if it has one, or why it could not be started.
+// Ready returns the member's address, if it has one, or the error of its start.
 func (c *Control) Ready(_ struct{}, addr *string) error {
 	if m, ok := c.member.(interface{ Addr() string }); ok {
 		*addr = m.Addr()
@@ -359,7 +359,7 @@ func (c *Control) Ready(_ struct{}, addr *string) error {
 	return c.failed
 }
 
-// CPU returns the processor time that the member has used so far.
+// CPU returns the CPU time of the member.
 func (c *Control) CPU(_ struct{}, used *time.Duration) (err error) {
 	if m, ok := c.member.(interface {
 		CPUTime() (time.Duration, error)
@@ -371,7 +371,7 @@ func (c *Control) CPU(_ struct{}, used *time.Duration) (err error) {
 	return nil
 }
 
-// CPUTime is the processor time that this process has used so far.
+// CPUTime returns the CPU time of this process.
 func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -380,7 +380,7 @@ func CPUTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Pause waits, or returns why the context has ended.
+// Pause waits, or returns the cause of the context's end.
 func Pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -390,10 +390,10 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// patience is how long [Until] tries.
+// patience is the timeout of [Until].
 const patience = 2 * time.Minute
 
-// Until calls a function again and again until it succeeds, for two minutes.
+// Until retries a function until it succeeds, for two minutes.
 func Until(ctx context.Context, every time.Duration, so func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// A size is how many listeners there are, and over how many connections.
+// A size is a number of listeners, and of the connections they share.
 type size struct{ listeners, conns int }
 
 func (s size) own() bool { return s.listeners == s.conns }
@@ -24,11 +24,11 @@ func (s size) String() string {
 	return fmt.Sprintf("%s over %d connections", report.Thousands(float64(s.listeners)), s.conns)
 }
 
-// few is the number of connections where listeners share them.
+// few is the number of connections if listeners share them.
 const few = 100
 
-// sizes are from 100 to 50,000. A connection takes a file of the server. If it may not
-// open that many, the most that it may open take their place.
+// sizes returns sizes from 100 to 50,000. Each connection needs an open file in the
+// server. A size above the limit of open files is replaced by the limit.
 func sizes(quick bool, files int) (all []size, short bool) {
 	if quick {
 		return []size{{1_000, 1_000}, {1_000, few}}, false
@@ -58,17 +58,16 @@ func files() int {
 type contestant struct {
 	*service
 	listeners proc.Group
-	last      uint64 // the number of its last change
+	last      uint64 // number of its last change
 }
 
-// The most connections, or streams, of one process of listeners.
+// The maximum numbers of connections and streams of one process of listeners.
 const (
 	connsPerProcess   = 10_000
 	streamsPerProcess = 25_000
 )
 
-// startContestant starts a service and its listeners, in as many processes as it
-// takes.
+// startContestant starts a service and its listeners, in as many processes as needed.
 func startContestant(ctx context.Context, dir string, s size, e starter) (c *contestant, err error) {
 	c = &contestant{}
 	if c.service, err = e.start(ctx, dir, s); err != nil {
@@ -91,13 +90,13 @@ func (c *contestant) end() {
 	c.close()
 }
 
-// maxTogether is up to how many connections the system has memory for those of all
-// services at a time.
+// maxTogether is the number of connections up to which the system has enough memory to
+// run all services at the same time.
 const maxTogether = 10_000
 
-// heats returns the services that run at a time: all, but for sizes at which there is
-// memory only for one.
-func heats(s size) (all [][]starter) {
+// concurrentStarters returns groups of services that run at the same time: all together,
+// or one by one for sizes with too many connections for that.
+func concurrentStarters(s size) (all [][]starter) {
 	if s.conns <= maxTogether {
 		return [][]starter{starters()}
 	}
@@ -107,7 +106,7 @@ func heats(s size) (all [][]starter) {
 	return all
 }
 
-// A turn is how long a change took, in milliseconds, and its size.
+// A turn is the duration of a change, in milliseconds, and its size.
 type turn struct {
 	half, last float64
 	bytes      int
@@ -150,8 +149,8 @@ func (c *contestant) arm(number uint64) error {
 	return err
 }
 
-// restore makes another change possible. If that is a change as well, all listeners
-// receive it before the next turn, which it would disturb.
+// restore makes another change possible. If that takes a change itself, restore waits
+// until all listeners received it, because it would disturb the next turn.
 func (c *contestant) restore(made Change) (err error) {
 	c.last = made.Number
 	if c.undo == nil {
@@ -170,20 +169,20 @@ func (c *contestant) restore(made Change) (err error) {
 type outcome struct {
 	name       string
 	half, last report.Summary
-	halves     []float64 // by turn, in milliseconds
-	turns      []float64 // the same of the last
+	halves     []float64 // until half of the listeners received the change, by turn, in milliseconds
+	turns      []float64 // until the last listener received it
 	bytes      int
 }
 
-// The rounds of a size have so much time, shared by its heats, but there are so many
-// even if they take longer: all sizes together must stay within minutes.
+// The time limit of a size, shared by its groups of services, which keeps the whole run
+// within minutes, and the number of rounds that run even if they exceed it.
 const (
 	sizeLimit = 25 * time.Second
 	minRounds = 3
 )
 
-// judged reports whether a size has goals. It has more rounds, and time for them, so
-// that other work of the machine does not decide.
+// judged reports whether a size has goals. It gets more rounds and more time, so that
+// other load on the machine has less influence on whether they are met.
 func (s size) judged() bool { return s.own() && s.listeners == 10_000 }
 
 func (s size) rounds(usual int) int {
@@ -202,12 +201,12 @@ func (s size) limit() time.Duration {
 
 var errEnough = errors.New("there is no time for more rounds")
 
-// contest gives all contestants a turn in each round, with changes of so many bytes.
-// If that is 0, a turn before the first measures those of the lease table. After
-// minRounds it begins no more of them once the limit has passed.
+// contest gives all contestants a turn in each round, with changes of the given number
+// of bytes. If that is 0, an extra turn measures the size of the lease table's changes
+// first. After minRounds, no round starts once the time limit has passed.
 func contest(ctx context.Context, all []*contestant, rounds, bytes int, limit time.Duration, step func(round int)) ([]outcome, error) {
 	for _, c := range all {
-		for range 2 { // before the second, it is known how much etcd adds to a value
+		for range 2 { // the first determines how many bytes etcd adds to a value
 			t, err := c.turn(ctx, bytes)
 			if err != nil {
 				return nil, err

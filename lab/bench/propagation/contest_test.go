@@ -8,14 +8,13 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 )
 
-// TestMain lets the test's binary run in roles, as the program does.
+// TestMain lets the test binary run in roles, as the program does.
 func TestMain(m *testing.M) {
 	proc.Play(roles())
 	os.Exit(m.Run())
 }
 
-// TestContest: all listeners of all contestants receive changes, which are equally
-// large.
+// TestContest: all listeners of all contestants receive changes of equal size.
 func TestContest(t *testing.T) {
 	s := size{20, 4}
 	var all []*contestant

@@ -19,12 +19,12 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A dialect is how to listen to a server: a method, the first message, and the fields
-// on the way to the number of a change: FollowResponse.update.lsn,
-// WatchResponse.header.revision, and that of the bare push.
+// A dialect describes how to listen to a server: the method, the first message, and the
+// path of fields to the number of a change: FollowResponse.update.lsn,
+// WatchResponse.header.revision, and a field of the bare push's message.
 type dialect struct {
 	method string
-	hello  proto.Message // nil is an empty message
+	hello  proto.Message // nil: an empty message
 	path   []protowire.Number
 }
 
@@ -49,16 +49,16 @@ func dialects() map[string]dialect {
 	}
 }
 
-// ListenersConfig is that of a process of listeners.
+// ListenersConfig is the configuration of a process of listeners.
 type ListenersConfig struct {
 	Addr           string // of the server
 	Dialect        string
 	Streams, Conns int
 }
 
-// Listeners is many streams in one process. Each only receives changes and records
-// when: ten thousand lookups that read all of a message, on the computer of the
-// server, would measure themselves. It is exported for net/rpc.
+// Listeners is many streams in one process. Each only receives changes and records the
+// time. Ten thousand lookups that decode every message on the server's computer would
+// dominate the measurement. It is exported for net/rpc.
 type Listeners struct {
 	dialect dialect
 	hello   []byte
@@ -69,7 +69,7 @@ type Listeners struct {
 	mu    sync.Mutex
 	conns []*loadgen.Conn
 
-	left   atomic.Int64 // how many have not received the next change
+	left   atomic.Int64 // listeners that have not received the next change
 	all    chan struct{}
 	bytes  atomic.Int64 // of the last message
 	closed atomic.Bool
@@ -77,20 +77,20 @@ type Listeners struct {
 }
 
 type listener struct {
-	number atomic.Uint64 // the last that it received
-	armed  atomic.Uint64 // the next one is above this
-	at     atomic.Int64  // when it received that; 0 if it has not
-	first  chan struct{} // closed by the first message, which says where it begins
+	number atomic.Uint64 // of the last change received
+	armed  atomic.Uint64 // the next change has a larger number
+	at     atomic.Int64  // time at which the next change was received; 0: not received yet
+	first  chan struct{} // closed by the first message, which has the initial number
 }
 
-// opening is how many connections are opened at a time: a server under many at once
-// refuses some.
+// opening is the number of connections opened at a time. A server refuses some if too
+// many are opened at once.
 const opening = 64
 
-// startListeners opens all streams, and waits until each has had its first message.
+// startListeners opens all streams, and waits until each has received its first message.
 func startListeners(_ context.Context, c ListenersConfig) (*Listeners, error) {
-	// What is one process here are thousands in life, whose garbage collections are
-	// short and do not coincide. The server's own are part of the figure.
+	// In production these listeners are thousands of processes, whose garbage collections
+	// are short and do not coincide. The server's own are part of the result.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(3 << 30)
 	d := dialects()[c.Dialect]
@@ -118,7 +118,7 @@ func startListeners(_ context.Context, c ListenersConfig) (*Listeners, error) {
 	return l, nil
 }
 
-// connect opens a connection and its share of the streams, one after the other.
+// connect opens a connection and its share of the streams, one after another.
 func (l *Listeners) connect(c ListenersConfig, number int) error {
 	conn, err := loadgen.Dial(c.Addr, number, l.dialect.method, &l.traffic)
 	if err != nil {
@@ -174,13 +174,13 @@ func (l *Listeners) receive(s *listener, message []byte) {
 	}
 }
 
-// Arm waits until all have received a change, and prepares for the next.
+// Arm waits until all listeners have received a change, and prepares for the next.
 func (l *Listeners) Arm(number uint64, _ *struct{}) error {
 	deadline := time.Now().Add(patience)
 	for _, s := range l.streams {
 		for s.number.Load() < number {
 			if time.Now().After(deadline) {
-				return l.trouble()
+				return l.receiveError()
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -193,19 +193,19 @@ func (l *Listeners) Arm(number uint64, _ *struct{}) error {
 	return nil
 }
 
-// Received is when each listener received a change.
+// Received has the time at which each listener received a change.
 type Received struct {
 	Number uint64
 	Bytes  int
 	Times  []int64 // nanoseconds since 1970
 }
 
-// Wait waits until all have received the next change.
+// Wait waits until all listeners have received the next change.
 func (l *Listeners) Wait(_ struct{}, r *Received) error {
 	select {
 	case <-l.all:
 	case <-time.After(patience):
-		return l.trouble()
+		return l.receiveError()
 	}
 	*r = Received{Number: l.streams[0].number.Load(), Bytes: int(l.bytes.Load())}
 	for _, s := range l.streams {
@@ -214,7 +214,7 @@ func (l *Listeners) Wait(_ struct{}, r *Received) error {
 	return nil
 }
 
-func (l *Listeners) trouble() error {
+func (l *Listeners) receiveError() error {
 	if lost := l.lost.Load(); lost != nil {
 		return fmt.Errorf("a connection has ended: %w", *lost)
 	}

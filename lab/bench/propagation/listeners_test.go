@@ -10,7 +10,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// TestNumbers: listeners find the numbers where servers put them.
+// TestNumbers: listeners find the number of a change in each server's messages.
 func TestNumbers(t *testing.T) {
 	encode := func(m proto.Message) []byte {
 		b, err := proto.Marshal(m)
@@ -40,7 +40,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestMessage: a push has as many bytes as it should.
+// TestMessage: a push has the requested number of bytes.
 func TestMessage(t *testing.T) {
 	for _, size := range []int{100, 1_603, 4_096, 70_000} {
 		if got := len(message(5, size)); got != size {
@@ -51,7 +51,7 @@ func TestMessage(t *testing.T) {
 
 func TestSizes(t *testing.T) {
 	all, short := sizes(false, 20_000)
-	if last := all[3]; !short || last != (size{19_000, 19_000}) || len(heats(last)) != 3 {
+	if last := all[3]; !short || last != (size{19_000, 19_000}) || len(concurrentStarters(last)) != 3 {
 		t.Errorf("few files: %v, %v", all, short)
 	}
 	all, short = sizes(false, 1<<20)
@@ -62,7 +62,7 @@ func TestSizes(t *testing.T) {
 		if s.own() && s.conns > 10_000 {
 			continue
 		}
-		if got := heats(s); len(got) != 1 || len(got[0]) != 3 {
+		if got := concurrentStarters(s); len(got) != 1 || len(got[0]) != 3 {
 			t.Errorf("%v has heats of %v", s, got)
 		}
 	}

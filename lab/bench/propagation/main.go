@@ -1,12 +1,12 @@
-// Command propagation asks how long a change of the lease table takes to reach
-// the last of many lookups, beside etcd's watch with as many watchers and bytes,
-// and beside a bare gRPC server that pushes as many bytes, written as one would.
+// Command propagation measures how long a change of the lease table takes to reach the
+// last of many lookups. It compares that with etcd's watch with as many watchers and
+// bytes, and with a bare gRPC server that pushes as many bytes.
 //
-//	cd lab/bench && go run ./propagation          all of it, in minutes
-//	cd lab/bench && go run ./propagation -quick   1,000 of each, in seconds
+//	cd lab/bench && go run ./propagation          all sizes, some minutes
+//	cd lab/bench && go run ./propagation -quick   1,000 listeners each, some seconds
 //
-// Servers are processes of their own, and so are their listeners. All listeners are
-// the same code, for every server; see [Listeners].
+// Servers and their listeners run in separate processes. All servers have the same
+// listener code; see [Listeners].
 package main
 
 import (
@@ -54,7 +54,7 @@ func run(ctx context.Context, r *report.Run, only int) (err error) {
 	}
 	steps := 0
 	for _, s := range all {
-		steps += len(starters()) + len(heats(s))*s.rounds(r.Rounds)
+		steps += len(starters()) + len(concurrentStarters(s))*s.rounds(r.Rounds)
 	}
 	r.Expect(steps)
 	found := make(map[size][]outcome)
@@ -69,9 +69,9 @@ func run(ctx context.Context, r *report.Run, only int) (err error) {
 
 func measure(ctx context.Context, r *report.Run, s size) (all []outcome, err error) {
 	bytes := 0
-	turns := heats(s)
+	turns := concurrentStarters(s)
 	for _, starters := range turns {
-		found, err := heat(ctx, r, s, starters, bytes, s.limit()/time.Duration(len(turns)))
+		found, err := measureTogether(ctx, r, s, starters, bytes, s.limit()/time.Duration(len(turns)))
 		if err != nil {
 			return nil, err
 		}
@@ -81,8 +81,8 @@ func measure(ctx context.Context, r *report.Run, s size) (all []outcome, err err
 	return all, nil
 }
 
-// heat runs the contestants that run at the same time.
-func heat(ctx context.Context, r *report.Run, s size, starters []starter, bytes int, limit time.Duration) ([]outcome, error) {
+// measureTogether runs the contestants of a group at the same time.
+func measureTogether(ctx context.Context, r *report.Run, s size, starters []starter, bytes int, limit time.Duration) ([]outcome, error) {
 	var contestants []*contestant
 	for _, e := range starters {
 		c, err := startContestant(ctx, r.Dir, s, e)
@@ -115,8 +115,8 @@ func conclude(r *report.Run, all []size, found map[size][]outcome) {
 	}
 }
 
-// judge adds the headlines of a size, its goals if it has some, and its losses. Goals are about rounds, in which
-// both have a turn; losses are about the medians that are told.
+// judge adds the headlines of a size, its goals if it has any, and its losses. Goals
+// compare turns of the same round; losses compare the medians that are shown.
 func judge(r *report.Run, s size, of map[string]outcome) {
 	ours := of[nameLeasehold]
 	name := fmt.Sprintf("last-of-%d-over-%d", s.listeners, s.conns)
@@ -144,8 +144,8 @@ func byName(all []outcome) map[string]outcome {
 	return report.ByName(all, func(o outcome) string { return o.name })
 }
 
-// plotCurves draws how the time grows, for those with a connection each or for the
-// others.
+// plotCurves plots the time by number of listeners, for the sizes with a connection per
+// listener or for the others.
 func plotCurves(r *report.Run, all []size, found map[size][]outcome, own bool, file, how string) {
 	p := &report.Plot{Title: "Until the last has heard of a change, " + how, X: "listeners", Y: "ms", LogX: true, LogY: true, MarkX: true}
 	for i, name := range []string{nameLeasehold, nameEtcd, namePush} {
@@ -156,6 +156,6 @@ func plotCurves(r *report.Run, all []size, found map[size][]outcome, own bool, f
 			}
 		}
 	}
-	r.AddPlot(file, fmt.Sprintf("How the time until the last has heard grows, %s. With exponent %s for leasehold, %s for etcd, %s for a bare push.",
+	r.AddPlot(file, fmt.Sprintf("Growth of the time until the last listener received a change, %s. With exponent %s for leasehold, %s for etcd, %s for a bare push.",
 		how, report.Number(report.Slope(p.Curves[0].Points)), report.Number(report.Slope(p.Curves[1].Points)), report.Number(report.Slope(p.Curves[2].Points))), p.Write)
 }

@@ -31,7 +31,7 @@ const (
 	namePush      = "bare gRPC push"
 )
 
-// patience is how long a change may take before it is taken to be lost.
+// patience is how long a change may take before it is considered lost.
 const patience = 60 * time.Second
 
 const (
@@ -48,23 +48,23 @@ func roles() map[string]proc.Role {
 	return all
 }
 
-// A Change is when it began, and its number.
+// A Change has the time at which it began, and its number.
 type Change struct {
 	Begin  time.Time
 	Number uint64
 }
 
-// A service is a server, in a process of its own, whose changes listeners receive.
+// A service is a server, in its own process, whose changes listeners receive.
 type service struct {
 	name string
 	addr string
-	// change makes a change of so many bytes, if it has a choice.
+	// change makes a change, of the given number of bytes if the size can be chosen.
 	change func(ctx context.Context, bytes int) (Change, error)
-	// undo makes another change possible. It returns the last number that listeners
-	// will receive. nil if there is nothing to do.
+	// undo makes another change possible, and returns the last number that listeners will
+	// receive. nil: not needed.
 	undo  func() (uint64, error)
 	close func()
-	bytes int // of a message beside the value, for etcd
+	bytes int // of a message without the value, for etcd
 }
 
 type starter struct {
@@ -84,8 +84,8 @@ func starters() []starter {
 	}
 }
 
-// startProcess starts a service that is a process with a method Change, and with a
-// method Undo if a change has to be undone.
+// startProcess starts a service as a process with a method Change, and with a method
+// Undo if changes have to be undone.
 func startProcess(ctx context.Context, role string, config any, undo bool) (*service, error) {
 	p, err := proc.Start(ctx, role, config)
 	if err != nil {
@@ -108,12 +108,11 @@ func startProcess(ctx context.Context, role string, config any, undo bool) (*ser
 
 const etcdKey = "table"
 
-// etcdOverhead is what a WatchResponse has beside the value: a header, an event, a
+// etcdOverhead is the size of a WatchResponse without the value: a header, an event, a
 // key with three revisions.
 const etcdOverhead = 60
 
-// startEtcd starts one member of etcd that does not wait for its disk, as the manager
-// does not.
+// startEtcd starts one member of etcd that, like the manager, does not wait for a disk.
 func startEtcd(ctx context.Context, dir string, s size) (*service, error) {
 	cluster, err := locks.StartEtcd(ctx, 1, filepath.Join(dir, fmt.Sprintf("etcd-%d-%d", s.listeners, s.conns)), false)
 	if err != nil {
@@ -142,10 +141,10 @@ type ManagerMember struct {
 	owner   *owner.Owner
 }
 
-// ranges is how many an owner is granted in a change: some 1,600 bytes.
+// ranges is the number of ranges granted in a change, about 1,600 bytes.
 const ranges = 64
 
-// startManager starts one for so many connections and streams at most.
+// startManager starts a manager for at most the given numbers of connections and streams.
 func startManager(ctx context.Context, most int) (*ManagerMember, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -164,7 +163,8 @@ func startManager(ctx context.Context, most int) (*ManagerMember, error) {
 	return s, nil
 }
 
-// prepare makes the namespace and a first change, the table that lookups begin with.
+// prepare creates the namespace and makes a first change, which lookups receive as their
+// initial table.
 func (s *ManagerMember) prepare(ctx context.Context) error {
 	conn, err := proc.Dial(s.addr)
 	if err != nil {
@@ -177,12 +177,12 @@ func (s *ManagerMember) prepare(ctx context.Context) error {
 	return errors.Join(s.Change(0, &c), s.Undo(struct{}{}, &c))
 }
 
-// Addr is where it serves clients.
+// Addr returns the address of the API.
 func (s *ManagerMember) Addr() string { return s.addr }
 
-// Change lets the owner join, and returns when the change was handed to the store. How
-// long a manager waits for other owners before it makes a change, so as to make few,
-// is not part of its way to lookups.
+// Change lets the owner join, and returns the time at which the change was passed to the
+// store. It excludes the time for which a manager waits for other owners, so as to make
+// few changes, because that is not part of the propagation.
 func (s *ManagerMember) Change(_ int, c *Change) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -210,7 +210,7 @@ func (s *ManagerMember) await(ctx context.Context) (Change, error) {
 	select {
 	case w := <-s.written:
 		if w.changes != ranges {
-			return Change{}, fmt.Errorf("%d ranges have changed at a time, and %d should have", w.changes, ranges)
+			return Change{}, fmt.Errorf("%d ranges changed at once, want %d", w.changes, ranges)
 		}
 		return w.Change, nil
 	case <-ctx.Done():
@@ -218,7 +218,7 @@ func (s *ManagerMember) await(ctx context.Context) (Change, error) {
 	}
 }
 
-// Close ends the owner and the manager.
+// Close stops the owner and the manager.
 func (s *ManagerMember) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), proc.EndLimit/2)
 	defer cancel()
@@ -248,7 +248,7 @@ func (t timed) Append(ctx context.Context, b *storage.Batch) (storage.Outcome, e
 }
 
 // Pusher is a gRPC server that sends the same bytes to all listeners, and does nothing
-// else: what any server on gRPC must do. It is exported for net/rpc.
+// else: the minimum for any gRPC server. It is exported for net/rpc.
 type Pusher struct {
 	*proc.Server
 
@@ -257,7 +257,7 @@ type Pusher struct {
 	streams map[chan []byte]bool
 }
 
-// raw is the codec of messages that are encoded already.
+// raw is a codec for messages that are already encoded.
 type raw struct{ encoding.CodecV2 }
 
 func (raw) Name() string { return "proto" }
@@ -268,8 +268,8 @@ func (raw) Marshal(v any) (grpcmem.BufferSlice, error) {
 
 func (raw) Unmarshal(grpcmem.BufferSlice, any) error { return nil }
 
-// startPusher listens. Its buffers are as small as a manager's, which suits many
-// connections.
+// startPusher starts a Pusher. Its buffers are as small as a manager's, which suits
+// many connections.
 func startPusher(context.Context, struct{}) (p *Pusher, err error) {
 	p = &Pusher{number: 1, streams: make(map[chan []byte]bool)}
 	server := grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.ReadBufferSize(2<<10))
@@ -281,7 +281,7 @@ func startPusher(context.Context, struct{}) (p *Pusher, err error) {
 	return p, err
 }
 
-// listen serves one stream: the number of the last change, and then what is pushed.
+// listen serves one stream: it sends the number of the last change, and then every push.
 func (p *Pusher) listen(_ any, stream grpc.ServerStream) error {
 	if err := stream.RecvMsg(nil); err != nil {
 		return err
@@ -311,7 +311,7 @@ func (p *Pusher) listen(_ any, stream grpc.ServerStream) error {
 	}
 }
 
-// message is so many bytes, with a number in them, or as few as there can be.
+// message returns a message with a number, of the given length or the shortest possible.
 func message(number uint64, size int) []byte {
 	b := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), number)
 	rest := size - len(b) - protowire.SizeTag(2)
@@ -322,7 +322,7 @@ func message(number uint64, size int) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), make([]byte, rest))
 }
 
-// Change pushes a change of so many bytes.
+// Change pushes a change of the given number of bytes.
 func (p *Pusher) Change(bytes int, c *Change) error {
 	begin := time.Now()
 	p.mu.Lock()

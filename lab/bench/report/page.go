@@ -13,7 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// A Table is rows under a header, for a terminal or for a page.
+// A Table is rows under a header, for a terminal or a page.
 type Table struct {
 	Title  string     `json:"title,omitempty"`
 	Header []string   `json:"header"`
@@ -23,8 +23,8 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable(title string, header ...string) *Table { return &Table{Title: title, Header: header} }
 
-// Add adds a row. Integers are written with [Thousands], other numbers with
-// [Number], and a [Summary] is three cells: median, low and high.
+// Add adds a row. Integers are formatted with [Thousands], other numbers with [Number];
+// a [Summary] is three cells: median, low and high.
 func (t *Table) Add(cells ...any) {
 	var row []string
 	for _, c := range cells {
@@ -42,7 +42,7 @@ func (t *Table) Add(cells ...any) {
 	t.Rows = append(t.Rows, row)
 }
 
-// Print writes the table as plain text, and an empty line.
+// Print writes the table as plain text, followed by an empty line.
 func (t *Table) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if t.Title != "" {
@@ -77,10 +77,10 @@ func (t *Table) Markdown() string {
 	return b.String()
 }
 
-// Thousands writes a number as 51,029.
+// Thousands formats a number as 51,029.
 func Thousands(x float64) string { return humanize.Comma(int64(math.Round(x))) }
 
-// Number writes a number with about three digits: 0.0123, 1.42, 33.8, 1,486.
+// Number formats a number with about three digits: 0.0123, 1.42, 33.8, 1,486.
 func Number(x float64) string {
 	if math.Abs(x) >= 999.5 {
 		return Thousands(x)
@@ -88,13 +88,12 @@ func Number(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-// Percent writes a share with its sign, as -12.0 %.
+// Percent formats a share with its sign, as -12.0 %.
 func Percent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
 
 const pageFile = "BENCHMARKS.md"
 
-// WritePage writes the page from all stored results. Benchmarks that did not run this
-// time keep their last result.
+// WritePage writes the page from all stored results.
 func WritePage(docs string) error {
 	all, err := loadResults(docs)
 	if err != nil {
@@ -160,8 +159,8 @@ func link(r *Result) string { return fmt.Sprintf("[%s](#%s)", r.Benchmark, ancho
 
 func heading(r *Result) string { return fmt.Sprintf("%d. %s", r.Number, r.Title) }
 
-// anchor is the name of a heading in links, as Markdown renderers derive it: lower
-// case, blanks as hyphens, no punctuation.
+// anchor returns the anchor of a heading, as Markdown renderers derive it: lower case, blanks as
+// hyphens, no punctuation.
 func anchor(heading string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -179,10 +178,10 @@ func writeResult(b *strings.Builder, r *Result) {
 	if f := r.Failed; f != nil {
 		fmt.Fprintf(b, "**Failed** on %s: %s.", f.Date, strings.TrimSuffix(f.Why, "."))
 		if r.Command == "" {
-			b.WriteString(" Nothing was found before that.\n\n")
+			b.WriteString(" There is no earlier result.\n\n")
 			return
 		}
-		b.WriteString(" What follows was found before that.\n\n")
+		b.WriteString(" This is the earlier result.\n\n")
 	}
 	fmt.Fprintf(b, "%s\n\n    %s\n\n", strings.TrimSpace(r.About), r.Command)
 	for _, s := range r.Sections {

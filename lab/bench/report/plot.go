@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A Point is one measurement. Low and High are drawn as a bar if they differ.
+// A Point is one measurement. Low and High are drawn as an error bar if they differ.
 type Point struct {
 	X    float64 `json:"x"`
 	Y    float64 `json:"y"`
@@ -25,19 +25,19 @@ type Point struct {
 // PointOf returns a summary as a point.
 func PointOf(x float64, s Summary) Point { return Point{X: x, Y: s.Median, Low: s.Low, High: s.High} }
 
-// A Curve is points with a name, in the order of their X.
+// A Curve is named points, sorted by X.
 type Curve struct {
 	Name   string
 	Points []Point
 }
 
-// A Plot is curves on axes, each of which may be logarithmic.
+// A Plot is curves on linear or logarithmic axes.
 type Plot struct {
 	Title, X, Y string
 	LogX, LogY  bool
 	Curves      []Curve
-	MarkX       bool // mark the measured X, and no others
-	Bare        bool // lines without marks, for many points
+	MarkX       bool // ticks only at measured X
+	Bare        bool // lines without markers, for many points
 }
 
 // The size of a plot.
@@ -86,7 +86,7 @@ func (p *Plot) Write(to io.Writer) error {
 	return WritePanels(to, drawn)
 }
 
-// makeRoom leaves a part of the height to the legend.
+// makeRoom reserves a part of the height for the legend.
 func (p *Plot) makeRoom(drawn *plot.Plot) {
 	share := min(0.5, 0.08*float64(len(p.Curves)))
 	if !p.LogY {
@@ -99,7 +99,7 @@ func (p *Plot) makeRoom(drawn *plot.Plot) {
 func (p *Plot) add(drawn *plot.Plot, c Curve, paint color.Color) error {
 	for _, pt := range c.Points {
 		if p.LogX && pt.X <= 0 || p.LogY && pt.Y <= 0 {
-			return fmt.Errorf("a point at %v, %v has no place on a logarithmic axis", pt.X, pt.Y)
+			return fmt.Errorf("a point at %v, %v cannot be drawn on a logarithmic axis", pt.X, pt.Y)
 		}
 	}
 	line, marks, err := plotter.NewLinePoints(points(c.Points))
@@ -123,19 +123,18 @@ func (p *Plot) add(drawn *plot.Plot, c Curve, paint color.Color) error {
 	return nil
 }
 
-// Axes returns an empty plot of the library, for what [Plot] cannot do.
+// Axes returns an empty plot of the library, for plots that [Plot] does not support.
 func Axes(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.Title.Padding = 2 * vg.Millimeter
-	// A legend at the right would have to end there, and the width of fonts differs
-	// from viewer to viewer.
+	// The legend is at the left, because the width of fonts differs between viewers.
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Add(plotter.NewGrid())
 	return p
 }
 
-// ticks marks some values, and no others.
+// ticks returns ticks at the given values only.
 func ticks(values []float64) (marks plot.ConstantTicks) {
 	for _, v := range values {
 		marks = append(marks, plot.Tick{Value: v, Label: Number(v)})
@@ -147,7 +146,7 @@ func ticks(values []float64) (marks plot.ConstantTicks) {
 func WritePanels(to io.Writer, panels ...*plot.Plot) error {
 	tiles := draw.Tiles{Cols: min(2, len(panels)), Rows: (len(panels) + 1) / 2, PadX: 6 * vg.Millimeter, PadY: 6 * vg.Millimeter}
 	width, height := plotWidth, plotHeight
-	if tiles.Cols > 1 { // smaller: they are looked at together
+	if tiles.Cols > 1 { // smaller panels
 		width, height = 0.7*width*vg.Length(tiles.Cols), 0.7*height*vg.Length(tiles.Rows)
 	}
 	c := vgsvg.New(width, height)
@@ -165,8 +164,8 @@ func WritePanels(to io.Writer, panels ...*plot.Plot) error {
 	return nil
 }
 
-// Paint returns the colour of a curve, from the palette of Okabe and Ito, which
-// most colour-blind readers can tell apart.
+// Paint returns the colour of a curve, from the palette of Okabe and Ito, which most
+// colour-blind readers can distinguish.
 func Paint(i int) color.Color {
 	palette := []uint32{0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000, 0x999999}
 	c := palette[i%len(palette)]

@@ -1,32 +1,30 @@
-// Package report is what all benchmarks share: flags, interleaved rounds, medians
-// with their spread, goals, tables, plots, the machine, and the page
-// docs/BENCHMARKS.md.
+// Package report is the common code of all benchmarks: flags, interleaved rounds, medians
+// with their spread, goals, tables, plots, the machine, and the page docs/BENCHMARKS.md.
 //
 // # Adding a benchmark
 //
-//  1. Make a directory beside this one with a package main that calls [Main] with a
-//     [Benchmark]. Its package comment says what is compared, and how to run it.
+//  1. Create a directory beside this one with a package main that calls [Main] with a
+//     [Benchmark]. The package comment describes the comparison and the commands.
 //  2. In Run, state the number of steps with [Run.Expect], and report each with
 //     [Run.Step]. Interleave the contestants: each has a turn in every round.
 //     [Compete] does that for loops, [Rounds] for anything else.
-//  3. Add the results to the [Result]: sections with tables and plots, headlines,
-//     goals, and with [Result.Lose] where a peer is better, and why. A contestant
-//     that could not take part goes to [Run.Skip].
-//  4. Honour Run.Quick: the same headlines, in some 20 s.
-//  5. Add the directory to the list in lab/bench/all, with the seconds that it takes
-//     and its time limit: cd lab/bench && go run ./all -list.
+//  3. Add the results to the [Result]: sections with tables and plots, headlines, goals,
+//     and with [Result.Lose] each comparison in which a peer is better, with the reason.
+//     Report a contestant that could not take part with [Run.Skip].
+//  4. Support Run.Quick: the same headlines, in some 20 s.
+//  5. Add the directory to the list in lab/bench/all, with its duration and time limit:
+//     cd lab/bench && go run ./all -list.
 //  6. Run it: cd lab/bench && go run ./NAME, and with -docs ../../docs to store the
 //     result in docs/benchmarks and write docs/BENCHMARKS.md again.
 //
-// A benchmark whose dependencies conflict with those of the others is a module of
-// its own, as routing is; its go.mod says why.
+// A benchmark whose dependencies conflict with those of the others is a separate module,
+// like routing.
 //
 // # Method
 //
-// A machine with other work is slow now and then. So turns are short and many,
-// contestants alternate, and medians are compared: a slow moment slows all of them
-// down, and the median leaves it out. The slowest and the fastest turn stand
-// beside it.
+// Other work slows a machine down at times. So turns are short and many, contestants
+// alternate, and medians are compared: a slow period affects all contestants, and the
+// median ignores it. The slowest and the fastest turn are reported, too.
 package report
 
 import (
@@ -50,30 +48,29 @@ import (
 
 // A Benchmark is one program.
 type Benchmark struct {
-	Name    string // that of its directory
-	Number  int    // its place on the page
+	Name    string // its directory
+	Number  int    // of its section on the page
 	Title   string
-	About   string   // Markdown: what is compared with what, and how
-	Module  bool     // it is a module of its own
-	Modules []string // whose versions the page names
-	Parts   []string // that -only selects from
-	Rounds  int      // by default
+	About   string   // Markdown: the comparison and the method
+	Module  bool     // a separate module
+	Modules []string // modules whose versions are reported
+	Parts   []string // for -only
+	Rounds  int      // the default
 	Quick   int      // rounds with -quick
-	// QuickPart is what -quick runs without -only; empty is all parts.
+	// QuickPart is the part that -quick runs without -only; empty is all parts.
 	QuickPart string
 	Flags     func(*flag.FlagSet)
 	Run       func(context.Context, *Run) error
 }
 
-// A Run is a benchmark that is running.
+// A Run is a running benchmark.
 type Run struct {
 	*Result
 	Rounds int
 	Quick  bool     // headlines only, in seconds
-	Parts  []string // that are wanted
-	Only   bool     // the user has named them
-	Docs   string   // where the result will be stored; empty if it will not
-	Dir    string   // for temporary files; it is removed in the end
+	Parts  []string // to run
+	Only   bool     // -only is set
+	Dir    string   // for temporary files; removed at the end
 
 	progress    *Progress
 	done, total int
@@ -82,27 +79,27 @@ type Run struct {
 // Expect sets the number of steps.
 func (r *Run) Expect(steps int) { r.total = steps }
 
-// Step reports that one more step is done.
+// Step reports a completed step.
 func (r *Run) Step(format string, args ...any) {
 	r.done++
 	r.progress.Show(float64(r.done)/float64(max(1, r.total, r.done)), fmt.Sprintf(format, args...))
 }
 
-// Note prints a line that the user should see at once.
+// Note prints a line at once.
 func (r *Run) Note(format string, args ...any) { r.progress.Note(fmt.Sprintf(format, args...)) }
 
-// Skip records that a contestant does not take part, and why.
+// Skip records a contestant that does not take part, with the reason.
 func (r *Run) Skip(name string, why error) {
 	text := fmt.Sprintf("%s: %v", name, why)
 	r.Skipped = append(r.Skipped, text)
 	r.Note("SKIPPED %s", text)
 }
 
-// Wants reports whether a part is wanted.
+// Wants reports whether a part is to be run.
 func (r *Run) Wants(part string) bool { return slices.Contains(r.Parts, part) }
 
-// Only returns the names that a flag -only selects, separated by commas, in their
-// order; all if it is empty.
+// Only returns the names that a flag -only selects, separated by commas, in the order of all;
+// all if it is empty.
 func Only(only string, all []string) ([]string, error) {
 	if only == "" {
 		return all, nil
@@ -110,13 +107,13 @@ func Only(only string, all []string) ([]string, error) {
 	wanted := strings.Split(only, ",")
 	for _, w := range wanted {
 		if !slices.Contains(all, w) {
-			return nil, fmt.Errorf("there is no %q: want some of %s", w, strings.Join(all, ", "))
+			return nil, fmt.Errorf("unknown name %q: want some of %s", w, strings.Join(all, ", "))
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !slices.Contains(wanted, name) }), nil
 }
 
-// The exit codes of a benchmark. lab/bench/all tells missed goals from failures.
+// The exit codes of a benchmark. lab/bench/all distinguishes missed goals from failures.
 const (
 	exitMet    = 0
 	exitFailed = 1
@@ -124,7 +121,7 @@ const (
 	ExitMissed = 3
 )
 
-// Main runs the benchmark as the command line says, and ends the process.
+// Main runs the benchmark according to the command line, and exits.
 func Main(b Benchmark) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := b.main(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -153,9 +150,9 @@ func (b *Benchmark) parse(args []string, help io.Writer) (options, error) {
 	}
 	flags.IntVar(&o.rounds, "rounds", 0, fmt.Sprintf("turns of each contestant (default %d, with -quick %d)", b.Rounds, b.Quick))
 	flags.BoolVar(&o.quick, "quick", false, "headlines only, in seconds")
-	flags.BoolVar(&o.json, "json", false, "print headlines, a JSON object on each line, instead of tables")
-	flags.BoolVar(&o.lines, "lines", false, "report progress in lines for programs")
-	flags.StringVar(&o.dir, "dir", os.TempDir(), "a directory on a disk: a temporary one is made in it")
+	flags.BoolVar(&o.json, "json", false, "print headlines as JSON lines instead of tables")
+	flags.BoolVar(&o.lines, "lines", false, "print progress as lines for programs")
+	flags.StringVar(&o.dir, "dir", os.TempDir(), "directory on a disk for temporary files")
 	if len(b.Parts) > 0 {
 		help := "parts, separated by commas: " + strings.Join(b.Parts, ", ") + " (default all"
 		if b.QuickPart != "" {
@@ -163,7 +160,7 @@ func (b *Benchmark) parse(args []string, help io.Writer) (options, error) {
 		}
 		flags.StringVar(&o.only, "only", "", help+")")
 	}
-	flags.StringVar(&o.docs, "docs", "", "directory of BENCHMARKS.md: store the result there, and write the page again")
+	flags.StringVar(&o.docs, "docs", "", "directory of BENCHMARKS.md: store the result and update the page")
 	if b.Flags != nil {
 		b.Flags(flags)
 	}
@@ -172,11 +169,11 @@ func (b *Benchmark) parse(args []string, help io.Writer) (options, error) {
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q: there are only flags", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.rounds < 0 || o.rounds > 1000:
 		return o, fmt.Errorf("%d rounds: want 1 to 1000", o.rounds)
 	case o.quick && o.docs != "":
-		return o, errors.New("the results of -quick are too rough for -docs: leave one of them out")
+		return o, errors.New("-quick and -docs exclude each other: quick results are too rough")
 	}
 	only := o.only
 	if o.quick {
@@ -189,8 +186,8 @@ func (b *Benchmark) parse(args []string, help io.Writer) (options, error) {
 	return o, err
 }
 
-// command is the command line that repeats the run. Flags that do not change the
-// numbers are left out.
+// command returns the command line that repeats the run, without flags that do not change the
+// numbers.
 func (b *Benchmark) command(args []string) string {
 	words := []string{"cd lab/bench && go run ./" + b.Name}
 	if b.Module {
@@ -213,7 +210,7 @@ func (b *Benchmark) command(args []string) string {
 
 func (b *Benchmark) main(ctx context.Context, args []string, out, errs io.Writer) int {
 	fail := func(err error, code int) int {
-		_, _ = fmt.Fprintf(errs, "%s: %v\n", b.Name, err) // the exit code is an error, too
+		_, _ = fmt.Fprintf(errs, "%s: %v\n", b.Name, err) // the exit code reports it, too
 		return code
 	}
 	o, err := b.parse(args, errs)
@@ -237,7 +234,7 @@ func (b *Benchmark) main(ctx context.Context, args []string, out, errs io.Writer
 }
 
 func (b *Benchmark) run(ctx context.Context, o options, args []string, errs io.Writer) (_ *Result, err error) {
-	r := &Run{Rounds: o.rounds, Quick: o.quick, Parts: o.parts, Only: o.only != "", Docs: o.docs, progress: NewProgress(errs)}
+	r := &Run{Rounds: o.rounds, Quick: o.quick, Parts: o.parts, Only: o.only != "", progress: NewProgress(errs)}
 	r.Result = &Result{
 		Benchmark: b.Name, Number: b.Number, Title: b.Title, About: b.About, Command: b.command(args),
 		Date: time.Now().UTC().Format(time.DateOnly), Machine: Here(), Versions: Versions(b.Modules...),
@@ -271,16 +268,16 @@ func publish(r *Result, o options, out io.Writer) error {
 	return r.Print(out)
 }
 
-// A Machine is where something was measured.
+// A Machine describes the machine of a run.
 type Machine struct {
 	CPU    string  `json:"cpu"`
 	Cores  int     `json:"cores"`
 	System string  `json:"system"`
-	Load   float64 `json:"loadBefore"` // of the last minute before the benchmark
+	Load   float64 `json:"loadBefore"` // of the minute before the run
 	Go     string  `json:"go"`
 }
 
-// Here describes this computer. Without Linux most of it is unknown.
+// Here describes this machine. Most of it requires Linux.
 func Here() Machine {
 	m := Machine{
 		CPU: "unknown", Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
@@ -306,8 +303,7 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%s, %d cores, %s, %s; load before: %.1f", m.CPU, m.Cores, m.System, m.Go, m.Load)
 }
 
-// Versions returns those of the given modules that this program was built with, as
-// "path version".
+// Versions returns the versions of modules in this program, as "path version".
 func Versions(modules ...string) []string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

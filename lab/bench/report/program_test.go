@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tiny is a benchmark that measures nothing.
+// tiny is a benchmark without measurements.
 func tiny() Benchmark {
 	return Benchmark{
 		Name: "tiny", Number: 3, Title: "How small?", About: "It *asks*.", Rounds: 7, Quick: 2,
@@ -33,7 +33,7 @@ func tiny() Benchmark {
 			r.More("rate", 10, "1/s", "other", 40)
 			r.Want("at most 20 ns", 10, "ns", true)
 			r.Lose("to other, because it is %s.", "larger")
-			r.Skip("nobody", errors.New("it is not here"))
+			r.Skip("absent", errors.New("not installed"))
 			return nil
 		},
 	}
@@ -45,7 +45,7 @@ func TestBenchmarkPrints(t *testing.T) {
 	if code := q.main(t.Context(), nil, &out, &errs); code != exitMet {
 		t.Fatalf("%d: %s", code, errs.String())
 	}
-	for _, text := range []string{"ours  7", "at most 20 ns  10 ns  yes", "tiny.size  10    ns    peer   123     12.3", "SKIPPED nobody: it is not here"} {
+	for _, text := range []string{"ours  7", "at most 20 ns  10 ns  yes", "tiny.size  10    ns    peer   123     12.3", "SKIPPED absent: not installed"} {
 		if !strings.Contains(out.String(), text) {
 			t.Errorf("the output lacks %q:\n%s", text, out.String())
 		}
@@ -64,7 +64,7 @@ func TestBenchmarkPrintsLines(t *testing.T) {
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff("progress 0.5000 round 1\nprogress 1.0000 round 2\nSKIPPED nobody: it is not here\n", errs.String()); diff != "" {
+	if diff := cmp.Diff("progress 0.5000 round 1\nprogress 1.0000 round 2\nSKIPPED absent: not installed\n", errs.String()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -87,7 +87,7 @@ func TestBenchmarkExitCodes(t *testing.T) {
 		"help":           {tiny(), []string{"-h"}, exitMet, "usage: cd lab/bench && go run ./tiny"},
 		"argument":       {tiny(), []string{"x"}, exitUsage, `unexpected argument "x"`},
 		"rounds":         {tiny(), []string{"-rounds", "-1"}, exitUsage, "want 1 to 1000"},
-		"quick and docs": {tiny(), []string{"-quick", "-docs", "x"}, exitUsage, "too rough"},
+		"quick and docs": {tiny(), []string{"-quick", "-docs", "x"}, exitUsage, "exclude each other"},
 		"missed":         {missing, nil, ExitMissed, ""},
 		"failed":         {failing, nil, exitFailed, "tiny: broken"},
 	} {

@@ -12,24 +12,24 @@ import (
 type style int
 
 const (
-	plain style = iota // a line now and then
+	plain style = iota // a line every few seconds
 	bar                // one line that changes, on a terminal
-	lines              // for a program that reads it: see ParseProgress
+	lines              // for programs: see ParseProgress
 )
 
-// A Progress shows how far a run is. It is for one goroutine.
+// A Progress displays the progress of a run. It is not safe for concurrent use.
 type Progress struct {
-	out         io.Writer
-	style       style
-	now         func() time.Time
-	began, said time.Time
+	out              io.Writer
+	style            style
+	now              func() time.Time
+	began, lastShown time.Time
 }
 
-// plainPause is the least time between two lines where there is no terminal.
+// plainPause is the minimum time between two lines without a terminal.
 const plainPause = 5 * time.Second
 
-// NewProgress shows progress on out: as a bar if that is a terminal, and as a line
-// now and then if not.
+// NewProgress displays progress on out: as a bar on a terminal, and otherwise as a line every
+// few seconds.
 func NewProgress(out io.Writer) *Progress {
 	s := plain
 	if f, ok := out.(*os.File); ok && os.Getenv("TERM") != "dumb" {
@@ -44,7 +44,7 @@ func newProgress(out io.Writer, s style, now func() time.Time) *Progress {
 	return &Progress{out: out, style: s, now: now, began: now()}
 }
 
-// Show reports the share that is done, from 0 to 1, and the current step.
+// Show displays the completed share, from 0 to 1, and the current step.
 func (p *Progress) Show(share float64, text string) {
 	share = min(1, max(0, share))
 	now := p.now()
@@ -52,37 +52,37 @@ func (p *Progress) Show(share float64, text string) {
 	case bar:
 		const width = 30
 		full := int(share * width)
-		// Without wrapping, the terminal cuts off what is too long for its line.
+		// Without wrapping, the terminal truncates long lines.
 		p.printf("\r\x1b[?7l[%s%s] %3.0f %% %s  %s\x1b[K\x1b[?7h",
 			strings.Repeat("#", full), strings.Repeat(".", width-full), 100*share, p.left(now, share), text)
 	case plain:
-		if !p.said.IsZero() && now.Sub(p.said) < plainPause && share < 1 {
+		if !p.lastShown.IsZero() && now.Sub(p.lastShown) < plainPause && share < 1 {
 			return
 		}
 		p.printf("%5.0fs %3.0f %%  %s\n", now.Sub(p.began).Seconds(), 100*share, text)
 	case lines:
 		p.printf("%s%.4f %s\n", progressMark, share, text)
 	}
-	p.said = now
+	p.lastShown = now
 }
 
-// Note writes a line that stays.
+// Note writes a permanent line.
 func (p *Progress) Note(text string) {
 	p.End()
 	p.printf("%s\n", text)
 }
 
-// End clears the bar, so that other output begins on a line of its own.
+// End clears the bar, so that other output starts on a new line.
 func (p *Progress) End() {
-	if p.style == bar && !p.said.IsZero() {
+	if p.style == bar && !p.lastShown.IsZero() {
 		p.printf("\r\x1b[K")
 	}
 }
 
-// printf writes. Progress that cannot be shown is no reason to stop.
+// printf writes, and ignores errors.
 func (p *Progress) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
 
-// left estimates the remaining time; before a hundredth is done it is unknown.
+// left estimates the remaining time; it is unknown below 1 %.
 func (p *Progress) left(now time.Time, share float64) string {
 	if share < 0.01 {
 		return "     ?"
@@ -93,7 +93,7 @@ func (p *Progress) left(now time.Time, share float64) string {
 
 const progressMark = "progress "
 
-// ParseProgress reads a line that a benchmark wrote with -lines.
+// ParseProgress parses a progress line of a benchmark with -lines.
 func ParseProgress(line string) (share float64, text string, ok bool) {
 	rest, ok := strings.CutPrefix(line, progressMark)
 	if !ok {

@@ -45,7 +45,7 @@ func TestParseProgress(t *testing.T) {
 	}
 	for _, line := range []string{"", "SKIPPED progress 0.5", "progress", "progress x y", "progress 1.5 y", "progress NaN y"} {
 		if _, _, ok := ParseProgress(line); ok {
-			t.Errorf("%q was understood", line)
+			t.Errorf("%q was parsed", line)
 		}
 	}
 }

@@ -14,24 +14,24 @@ import (
 	"time"
 )
 
-// A Result is what a benchmark has measured. It has all of its section of the page,
-// so that the page can be written without running it again.
+// A Result is the result of a benchmark. It contains its whole section of the page, so that the
+// page can be written without running it again.
 type Result struct {
 	Benchmark string     `json:"question"`
-	Number    int        `json:"number"` // its place on the page
+	Number    int        `json:"number"` // of its section on the page
 	Title     string     `json:"title"`
-	About     string     `json:"asks"`    // Markdown: what is compared with what, and how
-	Command   string     `json:"command"` // that measured it
+	About     string     `json:"asks"`    // Markdown: the comparison and the method
+	Command   string     `json:"command"` // of the run
 	Date      string     `json:"date"`
-	Seconds   float64    `json:"seconds"` // that it took
+	Seconds   float64    `json:"seconds"` // duration
 	Machine   Machine    `json:"machine"`
 	Versions  []string   `json:"versions,omitempty"`
 	Sections  []Section  `json:"sections,omitempty"`
 	Headlines []Headline `json:"headlines,omitempty"`
 	Goals     []Goal     `json:"goals,omitempty"`
-	Losses    []string   `json:"losses,omitempty"`  // Markdown: which peers are better, and why
-	Skipped   []string   `json:"skipped,omitempty"` // contestants that did not take part, and why
-	Failed    *Failure   `json:"failed,omitempty"`  // the last run, if it failed after this
+	Losses    []string   `json:"losses,omitempty"`  // Markdown: comparisons in which a peer is better
+	Skipped   []string   `json:"skipped,omitempty"` // contestants that did not take part, with the reason
+	Failed    *Failure   `json:"failed,omitempty"`  // a later run that failed
 
 	plots map[string]func(io.Writer) error // by file
 }
@@ -45,26 +45,26 @@ type Section struct {
 	Shows string `json:"shows,omitempty"`
 }
 
-// A Headline is a number beside the one that it is compared with.
+// A Headline is a number and the one of a peer.
 type Headline struct {
 	Name      string  `json:"name"`
 	Value     float64 `json:"value"`
 	Unit      string  `json:"unit"`
 	Peer      string  `json:"peer"`
 	PeerValue float64 `json:"peerValue"`
-	// Ratio is how many times better we are than the peer. Below 1 the peer is
+	// Ratio is PeerValue / Value for costs, Value / PeerValue for rates. Below 1 the peer is
 	// better.
 	Ratio float64 `json:"ratio"`
 }
 
-// A Goal is a wanted value, and the measured one.
+// A Goal is a target and the measured value.
 type Goal struct {
 	Want string `json:"want"`
 	Have string `json:"have"`
 	Met  bool   `json:"met"`
 }
 
-// A Failure is a benchmark that could not be run to its end.
+// A Failure is a run that failed.
 type Failure struct {
 	Date string `json:"date"`
 	Why  string `json:"why"`
@@ -73,12 +73,12 @@ type Failure struct {
 // Add adds a section.
 func (r *Result) Add(s Section) { r.Sections = append(r.Sections, s) }
 
-// Less adds a headline of which less is better: a latency, a size.
+// Less adds a headline for a cost, such as a latency or a size.
 func (r *Result) Less(name string, value float64, unit, peer string, peerValue float64) {
 	r.headline(Headline{name, value, unit, peer, peerValue, peerValue / value})
 }
 
-// More adds a headline of which more is better: a rate.
+// More adds a headline for a rate.
 func (r *Result) More(name string, value float64, unit, peer string, peerValue float64) {
 	r.headline(Headline{name, value, unit, peer, peerValue, value / peerValue})
 }
@@ -91,8 +91,7 @@ func (r *Result) headline(h Headline) {
 	r.Headlines = append(r.Headlines, h)
 }
 
-// significant keeps four digits: more would be noise. What is no number is 0, since
-// JSON has none of these.
+// significant rounds to four digits. NaN and infinities, which JSON does not support, become 0.
 func significant(x float64) float64 {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
@@ -101,13 +100,13 @@ func significant(x float64) float64 {
 	return math.Round(x*scale) / scale
 }
 
-// Want adds a goal. The value is written with [Number], and the unit behind it.
+// Want adds a goal. The value is formatted with [Number], followed by the unit.
 func (r *Result) Want(what string, have float64, unit string, met bool) {
 	r.Goals = append(r.Goals, Goal{what, strings.TrimSpace(Number(have) + " " + unit), met})
 }
 
-// Lose adds a comparison in which a peer is better, and the reason. Numbers are written
-// with [Number].
+// Lose adds a comparison in which a peer is better, and the reason. Floats are formatted with
+// [Number].
 func (r *Result) Lose(format string, args ...any) {
 	for i, arg := range args {
 		if x, ok := arg.(float64); ok {
@@ -117,7 +116,7 @@ func (r *Result) Lose(format string, args ...any) {
 	r.Losses = append(r.Losses, fmt.Sprintf(format, args...))
 }
 
-// Missed returns how many goals were not met.
+// Missed returns the number of goals that were not met.
 func (r *Result) Missed() int {
 	n := 0
 	for _, g := range r.Goals {
@@ -128,8 +127,7 @@ func (r *Result) Missed() int {
 	return n
 }
 
-// AddPlot adds a section with a plot. It is drawn when the result is stored, as
-// BENCHMARK-NAME.svg beside it.
+// AddPlot adds a section with a plot. Store draws it as BENCHMARK-NAME.svg.
 func (r *Result) AddPlot(name, shows string, draw func(io.Writer) error) {
 	file := r.Benchmark + "-" + name + ".svg"
 	if r.plots == nil {
@@ -139,7 +137,7 @@ func (r *Result) AddPlot(name, shows string, draw func(io.Writer) error) {
 	r.Add(Section{Plot: resultsDir + "/" + file, Shows: shows})
 }
 
-// resultsDir is where results are, under the directory of the documents.
+// resultsDir is the directory of results below that of the documents.
 const resultsDir = "benchmarks"
 
 // Store writes the result and its plots under the directory of the documents.
@@ -153,7 +151,7 @@ func (r *Result) Store(docs string) error {
 	return WriteJSON(filepath.Join(dir, r.Benchmark+".json"), r)
 }
 
-// WriteFile writes a file, and the directory that it is in.
+// WriteFile writes a file, and creates its directory.
 func WriteFile(name string, write func(io.Writer) error) error {
 	var text bytes.Buffer
 	if err := write(&text); err != nil {
@@ -175,12 +173,11 @@ func WriteJSON(name string, value any) error {
 	})
 }
 
-// maxReason bounds how much of an error is on the page.
+// maxReason bounds the length of an error on the page.
 const maxReason = 600
 
-// StoreFailure records on the page that a benchmark failed, and why. Its last result
-// and those of others stay. Of a benchmark without a result, only its name, number
-// and title are known.
+// StoreFailure records a failed run on the page. Earlier results stay. r contains the name,
+// number and title of the benchmark, in case it has no earlier result.
 func StoreFailure(docs string, r Result, why error) error {
 	if err := r.load(filepath.Join(docs, resultsDir, r.Benchmark+".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -214,7 +211,7 @@ func loadResults(docs string) ([]*Result, error) {
 		var r Result
 		err := r.load(file)
 		if err == nil && r.Benchmark == "" {
-			err = errors.New("it names no benchmark")
+			err = errors.New("no benchmark name")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w; run its benchmark again with -docs", file, err)
@@ -224,7 +221,7 @@ func loadResults(docs string) ([]*Result, error) {
 	return all, nil
 }
 
-// PrintLines writes headlines as JSON, one on a line.
+// PrintLines writes headlines as JSON lines.
 func PrintLines(out io.Writer, all []Headline) error {
 	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)

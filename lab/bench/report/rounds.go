@@ -10,26 +10,25 @@ import (
 	"time"
 )
 
-// A Contestant does one operation again and again.
+// A Contestant is an operation to measure.
 type Contestant struct {
 	Name string
-	// Run does it n times. The loop is part of it, so that no call through a
-	// variable is measured. It returns a number that depends on all results, so
-	// that no compiler leaves them out.
+	// Run executes the operation n times. It contains the loop, so that no indirect call is
+	// measured. It returns a number that depends on all results, so that the compiler cannot
+	// omit them.
 	Run func(n int) int
 }
 
-// A Standing is the cost of an operation of one contestant.
+// A Standing is the measured cost of a contestant.
 type Standing struct {
 	Name        string
 	Nanoseconds Summary
-	Allocations float64   // the median; less than a thousandth is none
+	Allocations float64   // the median, rounded to thousandths
 	Turns       []float64 // nanoseconds, by round
 }
 
-// Compete gives each contestant a turn of about that length in each round. They have
-// equal time, not equal numbers of operations. After each round it calls step, if
-// that is not nil.
+// Compete gives each contestant a turn of about the given length in each round: equal time, not
+// equal numbers of operations. After each round it calls step, if that is not nil.
 func Compete(ctx context.Context, all []Contestant, rounds int, turn time.Duration, step func(round int)) ([]Standing, error) {
 	counts := make([]int, len(all))
 	for i, c := range all {
@@ -51,9 +50,9 @@ func Compete(ctx context.Context, all []Contestant, rounds int, turn time.Durati
 	return standings, err
 }
 
-// Rounds calls turn for each of n contestants in each round, and begins with another
-// one each time, so that none always follows the same neighbour. After each round it
-// calls step, if that is not nil. It ends with the first error, or when ctx does.
+// Rounds calls turn for each of n contestants in each round, starting with another one each
+// time. After each round it calls step, if that is not nil. It ends with the first error, or
+// when ctx ends.
 func Rounds(ctx context.Context, rounds, n int, turn func(round, contestant int) error, step func(round int)) error {
 	for round := range rounds {
 		for i := range n {
@@ -71,7 +70,7 @@ func Rounds(ctx context.Context, rounds, n int, turn func(round, contestant int)
 	return nil
 }
 
-// calibrate returns how many operations c does in a turn, and warms it up.
+// calibrate returns the number of operations of c in a turn, and warms it up.
 func calibrate(c Contestant, turn time.Duration) int {
 	n := 1
 	for {
@@ -85,9 +84,8 @@ func calibrate(c Contestant, turn time.Duration) int {
 	}
 }
 
-// measure returns the cost of one of n operations, in nanoseconds and allocations. A
-// connection in the background may allocate now and then: less than one allocation
-// in a thousand operations is not counted.
+// measure returns the cost of an operation, in nanoseconds and allocations. Less than one
+// allocation in a thousand operations, from background work, is not counted.
 func measure(c Contestant, n int) (nanoseconds, allocations float64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -99,8 +97,8 @@ func measure(c Contestant, n int) (nanoseconds, allocations float64) {
 	return float64(elapsed.Nanoseconds()) / float64(n), allocations
 }
 
-// OnAllCores divides n among as many goroutines as there are cores. Each gets its
-// number, from 0, and its share.
+// OnAllCores divides n among one goroutine per core. Each receives its number, from 0, and its
+// share.
 func OnAllCores(n int, work func(core, n int) int) int {
 	cores := runtime.GOMAXPROCS(0)
 	sums := make([]int, cores)
@@ -116,7 +114,7 @@ func OnAllCores(n int, work func(core, n int) int) int {
 	return sum
 }
 
-// A Summary is the result of several turns.
+// A Summary is the median and the range of several turns.
 type Summary struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
@@ -155,7 +153,7 @@ func ByName[T any](all []T, name func(T) string) map[string]T {
 // Median returns the middle of values in any order; of none, 0.
 func Median(values []float64) float64 { return Summarise(values).Median }
 
-// Quantile returns the value below which a share of sorted values are; of none, 0.
+// Quantile returns a quantile of sorted values; of none, 0.
 func Quantile[T cmp.Ordered](sorted []T, share float64) (at T) {
 	if len(sorted) == 0 {
 		return at
@@ -163,8 +161,8 @@ func Quantile[T cmp.Ordered](sorted []T, share float64) (at T) {
 	return sorted[int(share*float64(len(sorted)-1))]
 }
 
-// PairedRatio returns the median of a[i]/b[i]. Turns of the same round met the
-// same machine: a slow minute then changes both, and not their ratio.
+// PairedRatio returns the median of a[i]/b[i]. A slow period of the machine affects both turns
+// of a round, and not their ratio.
 func PairedRatio(a, b []float64) float64 {
 	var ratios []float64
 	for i, x := range a[:min(len(a), len(b))] {
@@ -175,9 +173,8 @@ func PairedRatio(a, b []float64) float64 {
 	return Median(ratios)
 }
 
-// Slope returns the exponent k of the power law y = c x^k that fits best: the
-// slope of the line through the points on logarithmic axes. Points that have no
-// logarithm are left out; with fewer than two different x it is NaN.
+// Slope returns the exponent k of the best fit y = c x^k, by linear regression of logarithms.
+// Points that have no logarithm are ignored; with fewer than two different x it is NaN.
 func Slope(points []Point) float64 {
 	var n, sumX, sumY, sumXX, sumXY float64
 	for _, p := range points {

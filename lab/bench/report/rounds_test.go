@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRounds: everyone has a turn in each round, and another one begins.
+// TestRounds: every contestant has a turn in each round, and the first one rotates.
 func TestRounds(t *testing.T) {
 	var order []int
 	err := Rounds(t.Context(), 4, 3, func(_, i int) error {

@@ -27,7 +27,7 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-// TestPairedRatio: a slow round changes both, and not the ratio.
+// TestPairedRatio: a slow round does not change the ratio.
 func TestPairedRatio(t *testing.T) {
 	if got := PairedRatio([]float64{2, 20, 200}, []float64{1, 10, 100}); got != 2 {
 		t.Errorf("got %v, want 2", got)

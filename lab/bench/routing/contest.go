@@ -15,14 +15,14 @@ import (
 
 const (
 	perServer = 64      // ranges, tokens
-	asked     = 1 << 14 // names
-	chunk     = 256     // names between two looks at the clock
+	nameCount = 1 << 14 // names
+	chunk     = 256     // names found between two reads of the clock
 )
 
 // changeEvery is the time between two changes: 100 a second.
 const changeEvery = 10 * time.Millisecond
 
-// A mode is how routers are asked.
+// A mode is a way to call routers.
 type mode struct{ allCores, changing bool }
 
 func modes() []mode {
@@ -40,25 +40,25 @@ func (m mode) String() string {
 	return text
 }
 
-// file is the mode in names of files.
+// file returns the mode's part of a file name.
 func (m mode) file() string {
 	return strings.NewReplacer(" cores", "", " core", "", ", ", "-").Replace(m.String())
 }
 
 type router struct {
 	name   string
-	pieces int  // that it cuts the key space into
-	floor  bool // it is what there must be, and no peer
-	// find finds the servers of n names, from the first on, and returns the
-	// number of all bytes of their addresses. Many goroutines call it at once.
+	pieces int  // number of pieces into which it divides the key space
+	floor  bool // it is a lower bound, not a peer
+	// find finds the servers of n names from the given first one, and returns the total
+	// number of bytes of their addresses. Many goroutines call it concurrently.
 	find func(first, n int) int
-	// change removes a server if i is even, and brings it back if it is odd. nil
-	// if there is nothing to change.
+	// change removes a server if i is even, and adds it again if i is odd. nil: changes
+	// are not supported.
 	change func(i int) error
 	close  func()
 
 	turns       map[mode][]float64 // nanoseconds
-	rates       []float64          // changes per second that were made
+	rates       []float64          // changes made per second
 	allocations []float64
 	changes     int
 }
@@ -77,18 +77,18 @@ func addresses(servers int) []string {
 	return all
 }
 
-// names returns what is looked up: more names than a branch predictor learns, in
-// no order.
+// names returns the names to look up, in random order: more than a branch predictor can
+// learn.
 func names() []string {
 	random := rand.New(rand.NewPCG(1, 2))
-	out := make([]string, asked)
+	out := make([]string, nameCount)
 	for i := range out {
 		out[i] = fmt.Sprintf("session-%012d", random.Uint64N(1_000_000_000_000)) // 20 bytes
 	}
 	return out
 }
 
-// starters start all who take part. Leasehold is the first.
+// starters returns the functions that start the contestants. Leasehold is the first.
 func starters() []func(ctx context.Context, servers int) (*router, error) {
 	return []func(context.Context, int) (*router, error){
 		startLookup, startIndex, startBare, startConsistent, startConsistentLarge, startStathat, startSerialx, startRendezvous, startLafikl, startRing,
@@ -119,14 +119,14 @@ func (c *router) turn(m mode) error {
 	return stop()
 }
 
-// findFor finds names for a time, on one core or on all, and returns how many.
+// findFor finds names for a given time, on one core or on all, and returns their number.
 func (c *router) findFor(length time.Duration, allCores bool) (found int, elapsed time.Duration) {
 	start := time.Now()
 	one := func(core, _ int) int {
 		n := 0
 		for ; n == 0 || time.Since(start) < length; n += chunk {
-			if c.find((core*asked/2+n)%asked, chunk) == 0 {
-				panic(c.name + " finds nothing") // a contest with it would prove nothing
+			if c.find((core*nameCount/2+n)%nameCount, chunk) == 0 {
+				panic(c.name + " finds nothing") // its figures would mean nothing
 			}
 		}
 		return n
@@ -139,8 +139,8 @@ func (c *router) findFor(length time.Duration, allCores bool) (found int, elapse
 	return found, time.Since(start)
 }
 
-// startChanging changes the router's servers until the function that it returns is
-// called, which waits for the last change.
+// startChanging changes the router's servers until the returned function is called,
+// which waits for the last change.
 func (c *router) startChanging() (stop func() error) {
 	var (
 		ended atomic.Bool
@@ -155,7 +155,7 @@ func (c *router) startChanging() (stop func() error) {
 	}
 }
 
-// changeUntil makes a change every 10 ms. One that takes longer delays the next.
+// changeUntil makes a change every 10 ms. A change that takes longer delays the next.
 func (c *router) changeUntil(ended *atomic.Bool) error {
 	tick := time.NewTicker(changeEvery)
 	defer tick.Stop()

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestRoutersFind checks that each finds an address for every name, before and
-// while a server goes and comes back: a contest with somebody who finds nothing
-// would prove nothing.
+// TestRoutersFind checks that each router finds an address for every name, before and
+// while a server leaves and returns.
 func TestRoutersFind(t *testing.T) {
 	const servers = 30
 	for _, start := range starters() {
@@ -18,8 +17,8 @@ func TestRoutersFind(t *testing.T) {
 		t.Cleanup(c.close)
 		check := func(when string) {
 			t.Helper()
-			got := c.find(0, asked)
-			if want := asked * len(address(0)); !c.floor && got != want {
+			got := c.find(0, nameCount)
+			if want := nameCount * len(address(0)); !c.floor && got != want {
 				t.Errorf("%s, %s: the addresses have %d bytes, want %d", c.name, when, got, want)
 			}
 			if c.floor && got == 0 {
@@ -42,8 +41,8 @@ func TestRoutersFind(t *testing.T) {
 	}
 }
 
-// TestLookupHearsOfChanges: what moved is found elsewhere.
-func TestLookupHearsOfChanges(t *testing.T) {
+// TestLookupFollowsChanges: moved ranges are found at their new owner.
+func TestLookupFollowsChanges(t *testing.T) {
 	leases, err := leases(3)
 	if err != nil {
 		t.Fatal(err)

@@ -18,14 +18,14 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// startRing starts a ring client as the distributors of Mimir, Loki and Tempo
-// have it, and asks it as they do for each series or stream: Ring.Get with
-// buffers that are used again. It is the only call that gives the server of a
-// key: the search for a token is not exported, and a token is not an address.
+// startRing starts a ring client as the distributors of Mimir, Loki and Tempo do, and
+// calls it as they do for each series or stream: Ring.Get with reused buffers. That is
+// the only call that returns the server of a key: the search for a token is not
+// exported, and a token is not an address.
 //
-// The ring does more than we ask of it: it picks replicas and leaves out servers
-// that are not healthy. It is spared what can be: one replica, no zones. Its keys
-// have 32 bits, so it gets the upper half of the same hash.
+// The ring does more than this benchmark needs: it picks replicas and skips unhealthy
+// servers. It has the cheapest configuration: one replica, no zones. Its keys have 32
+// bits, so it gets the upper half of the same hash.
 func startRing(ctx context.Context, servers int) (*router, error) {
 	store := &changingStore{with: describe(servers), changes: make(chan *ring.Desc)}
 	store.without = ring.NewDesc()
@@ -42,14 +42,14 @@ func startRing(ctx context.Context, servers int) (*router, error) {
 	}
 	names := names()
 	return &router{
-		name: nameRing, pieces: servers * perServer, change: leaveAndJoin(func() { store.changes <- store.without }, func() { store.changes <- store.with }), // it returns when the ring has taken it
+		name: nameRing, pieces: servers * perServer, change: leaveAndJoin(func() { store.changes <- store.without }, func() { store.changes <- store.with }), // returns when the ring has received the change
 		find: func(first, n int) (sum int) {
 			instances, hosts, zones := ring.MakeBuffersForGet()
 			for i := range n {
-				key := uint32(leasehold.KeyOf(names[(first+i)%asked]) >> 32)
+				key := uint32(leasehold.KeyOf(names[(first+i)%nameCount]) >> 32)
 				set, err := r.Get(key, ring.WriteNoExtend, instances[:0], hosts[:0], zones[:0])
 				if err != nil {
-					panic(err) // a ring that has servers finds one
+					panic(err) // a ring with servers always finds one
 				}
 				sum += len(set.Instances[0].Addr)
 			}
@@ -73,22 +73,22 @@ func describe(servers int) *ring.Desc {
 	return desc
 }
 
-// A changingStore holds a ring that has a server more or less.
+// A changingStore holds two versions of a ring, with and without one server.
 type changingStore struct {
-	kv.Client     // what a reader of rings does not call
+	kv.Client     // nil; readers of rings do not call its other methods
 	with, without *ring.Desc
 	changes       chan *ring.Desc
 }
 
 func (s *changingStore) Get(context.Context, string) (any, error) { return s.with, nil }
 
-func (s *changingStore) WatchKey(ctx context.Context, _ string, tell func(any) bool) {
+func (s *changingStore) WatchKey(ctx context.Context, _ string, receive func(any) bool) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case next := <-s.changes:
-			if !tell(next) {
+			if !receive(next) {
 				return
 			}
 		}

@@ -24,7 +24,7 @@ const nameLookup = "leasehold lookup.Find"
 
 const namespace = "bench"
 
-// startLookup follows a manager as any caller does, and finds addresses by name.
+// startLookup starts a lookup that follows a manager, and finds addresses by name.
 func startLookup(ctx context.Context, servers int) (*router, error) {
 	leases, err := leases(servers)
 	if err != nil {
@@ -41,7 +41,7 @@ func startLookup(ctx context.Context, servers int) (*router, error) {
 		name: nameLookup, pieces: leases.Len(), change: m.change,
 		find: func(first, n int) (sum int) {
 			for i := range n {
-				addr, _ := l.Find(leasehold.KeyOf(names[(first+i)%asked]))
+				addr, _ := l.Find(leasehold.KeyOf(names[(first+i)%nameCount]))
 				sum += len(addr)
 			}
 			return sum
@@ -59,10 +59,10 @@ type manager struct {
 	server   *grpc.Server
 	serving  sync.WaitGroup
 
-	mu     sync.Mutex // streams are sent to by one at a time
+	mu     sync.Mutex // allows one sender at a time
 	table  *table.Table
 	stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]
-	away   []leasehold.Range // of the server that has gone
+	away   []leasehold.Range // of the server that left
 }
 
 func serve(t *table.Table) *manager {
@@ -90,7 +90,7 @@ func (m *manager) open(ctx context.Context) (*lookup.Lookup, error) {
 	})
 }
 
-// Follow is the service: the table once, and then that there is nothing new.
+// Follow sends the table once, and then replies that there is nothing new.
 func (m *manager) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
 	for {
 		r, err := stream.Recv()
@@ -122,8 +122,8 @@ func (m *manager) reply() *protocol.LookupReply {
 	return &protocol.LookupReply{Namespace: namespace, Leader: "manager", Term: 1, LSN: m.table.LSN()}
 }
 
-// change moves all ranges of a server to its neighbour if i is even, and back if
-// it is odd, and tells the lookup.
+// change moves all ranges of a server to its neighbour if i is even, and back if i is
+// odd, and sends the change to the lookup.
 func (m *manager) change(i int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,11 +21,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// mostBuilding is how long a ring may take to build. Rings that sort themselves
-// for each server that is added need minutes for 10,000 of them.
+// mostBuilding is how long a ring may take to build. Rings that sort all their points for
+// each added server need minutes for 10,000 servers.
 const mostBuilding = 40 * time.Second
 
-// addAll adds all servers, unless that takes too long.
+// addAll adds all servers, and fails if that takes too long.
 func addAll(servers int, add func(string)) error {
 	start := time.Now()
 	for i, addr := range addresses(servers) {
@@ -36,12 +36,12 @@ func addAll(servers int, add func(string)) error {
 	return nil
 }
 
-// goes is the server that goes and comes back. It is not the first, to which
-// some are kinder.
+// goes is the index of the server that leaves and returns. It is not the first, which
+// some libraries handle faster.
 func goes() string { return address(1) }
 
-// leaveAndJoin is a change of a router: a server leaves if i is even, and joins again
-// if it is odd.
+// leaveAndJoin returns a router's change: a server leaves if i is even, and joins again
+// if i is odd.
 func leaveAndJoin(leave, join func()) func(i int) error {
 	return func(i int) error {
 		if i%2 == 0 {
@@ -53,8 +53,8 @@ func leaveAndJoin(leave, join func()) func(i int) error {
 	}
 }
 
-// startStathat is stathat/consistent as it comes, with 20 points for each server.
-// It hashes with CRC-32, searches a sorted list, and looks into a map.
+// startStathat starts stathat/consistent with its defaults, 20 points for each server.
+// It hashes with CRC-32, searches a sorted list, and reads a map.
 func startStathat(_ context.Context, servers int) (*router, error) {
 	ring := stathat.New()
 	c := &router{name: "stathat/consistent", pieces: servers * ring.NumberOfReplicas, close: nothing}
@@ -64,7 +64,7 @@ func startStathat(_ context.Context, servers int) (*router, error) {
 	names := names()
 	c.find = func(first, n int) (sum int) {
 		for i := range n {
-			addr, _ := ring.Get(names[(first+i)%asked])
+			addr, _ := ring.Get(names[(first+i)%nameCount])
 			sum += len(addr)
 		}
 		return sum
@@ -73,8 +73,8 @@ func startStathat(_ context.Context, servers int) (*router, error) {
 	return c, nil
 }
 
-// startSerialx is serialx/hashring as its README has it, with one
-// point for each server. It hashes with MD5. A change makes another ring; readers get it from a pointer that is swapped.
+// startSerialx starts serialx/hashring as in its README, with one point for each server.
+// It hashes with MD5. A change creates a new ring; readers load it from an atomic pointer.
 func startSerialx(_ context.Context, servers int) (*router, error) {
 	var current atomic.Pointer[hashring.HashRing]
 	current.Store(hashring.New(addresses(servers)))
@@ -83,7 +83,7 @@ func startSerialx(_ context.Context, servers int) (*router, error) {
 		name: "serialx/hashring", pieces: servers, close: nothing,
 		find: func(first, n int) (sum int) {
 			for i := range n {
-				addr, _ := current.Load().GetNode(names[(first+i)%asked])
+				addr, _ := current.Load().GetNode(names[(first+i)%nameCount])
 				sum += len(addr)
 			}
 			return sum
@@ -93,9 +93,9 @@ func startSerialx(_ context.Context, servers int) (*router, error) {
 	}, nil
 }
 
-// startRendezvous is dgryski/go-rendezvous with XXH64, as its README has it. It
-// has no ring: it hashes the name with every server, and takes the highest. That
-// spreads keys best, and moves the fewest.
+// startRendezvous starts dgryski/go-rendezvous with XXH64, as in its README. It has no
+// ring: it hashes the name with every server and takes the maximum. That spreads keys
+// most evenly, and moves the fewest.
 func startRendezvous(_ context.Context, servers int) (*router, error) {
 	all := addresses(servers)
 	var current atomic.Pointer[rendezvous.Rendezvous]
@@ -105,18 +105,18 @@ func startRendezvous(_ context.Context, servers int) (*router, error) {
 		name: "dgryski/go-rendezvous", pieces: servers, close: nothing,
 		find: func(first, n int) (sum int) {
 			for i := range n {
-				sum += len(current.Load().Lookup(names[(first+i)%asked]))
+				sum += len(current.Load().Lookup(names[(first+i)%nameCount]))
 			}
 			return sum
 		},
-		change: leaveAndJoin( // it cannot be changed while it is read
+		change: leaveAndJoin( // it does not support concurrent reads and changes
 			func() { current.Store(rendezvous.New(append([]string{all[0]}, all[2:]...), xxhash.Sum64String)) },
 			func() { current.Store(rendezvous.New(all, xxhash.Sum64String)) }),
 	}, nil
 }
 
-// startLafikl is lafikl/consistent, of which Get ignores loads, as all others do
-// here. It has 10 points for each server, and hashes with BLAKE2b.
+// startLafikl starts lafikl/consistent. Its Get ignores loads, like all the others here.
+// It has 10 points for each server, and hashes with BLAKE2b.
 func startLafikl(_ context.Context, servers int) (*router, error) {
 	const points = 10
 	ring := lafikl.New()
@@ -127,7 +127,7 @@ func startLafikl(_ context.Context, servers int) (*router, error) {
 	names := names()
 	c.find = func(first, n int) (sum int) {
 		for i := range n {
-			addr, _ := ring.Get(names[(first+i)%asked])
+			addr, _ := ring.Get(names[(first+i)%nameCount])
 			sum += len(addr)
 		}
 		return sum
@@ -146,22 +146,22 @@ type member string
 
 func (m member) String() string { return string(m) }
 
-// hasher is the one that the library's README has.
+// hasher is the hasher of the library's README.
 type hasher struct{}
 
 func (hasher) Sum64(data []byte) uint64 { return xxhash.Sum64(data) }
 
-// startConsistent is the library as its README has it, with 20 replicas, a load
-// of 1.25 and XXH64. A name's hash modulo the number of partitions is its
-// partition, and a map says whose it is. The README's number of partitions is 7,
-// for two servers, and the default is 271; with more servers than partitions the
-// library panics. So it has hardly more than servers: where it is quickest.
+// startConsistent starts the library as in its README, with 20 replicas, a load of 1.25
+// and XXH64. A name's hash modulo the number of partitions is its partition, and a map
+// has the server of each partition. The README has 7 partitions, for two servers, and the
+// default is 271; with more servers than partitions the library panics. So it gets
+// slightly more partitions than servers, with which it is fastest.
 func startConsistent(_ context.Context, servers int) (*router, error) {
 	return newConsistent(nameConsistent, servers, servers+9), nil
 }
 
-// startConsistentLarge has as many partitions as Leasehold has ranges: it can
-// spread keys over the servers as evenly, and move as few when one joins.
+// startConsistentLarge starts it with as many partitions as Leasehold has ranges, so
+// that it spreads keys as evenly, and moves as few when a server joins.
 func startConsistentLarge(_ context.Context, servers int) (*router, error) {
 	const most = 2000 // with 10,000 it took 106 s, and then 1.3 s for each change
 	if servers > most {
@@ -179,7 +179,7 @@ func newConsistent(name string, servers, partitions int) *router {
 		Hasher: hasher{}, PartitionCount: partitions,
 		ReplicationFactor: consistent.DefaultReplicationFactor, Load: consistent.DefaultLoad,
 	})
-	var keys [][]byte // it takes bytes: it does not have to pay for turning names into them
+	var keys [][]byte // the library takes bytes; the conversion of names is not measured
 	for _, name := range names() {
 		keys = append(keys, []byte(name))
 	}
@@ -187,7 +187,7 @@ func newConsistent(name string, servers, partitions int) *router {
 		name: name, pieces: partitions, close: nothing,
 		find: func(first, n int) (sum int) {
 			for i := range n {
-				sum += len(c.LocateKey(keys[(first+i)%asked]).String())
+				sum += len(c.LocateKey(keys[(first+i)%nameCount]).String())
 			}
 			return sum
 		},
@@ -209,8 +209,8 @@ func holder(server int) *table.Holder {
 	}
 }
 
-// leases returns a table as consistent hashing makes it: a range begins wherever
-// one of a server's virtual nodes is.
+// leases returns a table as of consistent hashing: a range begins at each virtual node
+// of a server.
 func leases(servers int) (*table.Table, error) {
 	holders := make(map[leasehold.Key]*table.Holder)
 	var starts []leasehold.Key
@@ -233,7 +233,7 @@ func leases(servers int) (*table.Table, error) {
 	return table.Restore(1, leasehold.Generation(len(starts)), b.Map())
 }
 
-// newIndex returns a floor that has no find yet, and its index.
+// newIndex returns a floor without find, and its index.
 func newIndex(name string, servers int) (*router, *keyindex.Index, error) {
 	leases, err := leases(servers)
 	if err != nil {
@@ -246,8 +246,8 @@ func newIndex(name string, servers int) (*router, *keyindex.Index, error) {
 	return &router{name: name, pieces: len(starts), floor: true, close: nothing}, keyindex.New(starts), nil
 }
 
-// startIndex has the same ranges as the lookup, and says only which of them a
-// name is in: the least that anyone with such an index must pay.
+// startIndex starts an index of the same ranges as the lookup's. It returns only the range
+// of a name: the minimum cost for any user of such an index.
 func startIndex(_ context.Context, servers int) (*router, error) {
 	c, index, err := newIndex(nameIndex, servers)
 	if err != nil {
@@ -256,26 +256,26 @@ func startIndex(_ context.Context, servers int) (*router, error) {
 	names := names()
 	c.find = func(first, n int) (sum int) {
 		for i := range n {
-			sum += index.Find(leasehold.KeyOf(names[(first+i)%asked]))
+			sum += index.Find(leasehold.KeyOf(names[(first+i)%nameCount]))
 		}
 		return sum
 	}
 	return c, nil
 }
 
-// startBare is the same for those who know the key: no hash.
+// startBare starts the same index with known keys, without hashing.
 func startBare(_ context.Context, servers int) (*router, error) {
 	c, index, err := newIndex(nameBare, servers)
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]leasehold.Key, asked)
+	keys := make([]leasehold.Key, nameCount)
 	for i, name := range names() {
 		keys[i] = leasehold.KeyOf(name)
 	}
 	c.find = func(first, n int) (sum int) {
 		for i := range n {
-			sum += index.Find(keys[(first+i)%asked])
+			sum += index.Find(keys[(first+i)%nameCount])
 		}
 		return sum
 	}

@@ -1,15 +1,14 @@
-// Command routing asks what a request pays to learn where to go: lookup.Find
-// beside the same in libraries that people use for it today.
+// Command routing measures the time to find the server of a request: lookup.Find
+// compared with libraries for the same purpose.
 //
-//	cd lab/bench/routing && go run .          all of it, in some minutes
-//	cd lab/bench/routing && go run . -quick   1,000 servers only, in seconds
+//	cd lab/bench/routing && go run .          all sizes, some minutes
+//	cd lab/bench/routing && go run . -quick   1,000 servers only, some seconds
 //
-// The libraries do different things for their callers, which each contestant's
-// comment says.
+// The libraries do different things for their callers; see the comments of the
+// contestants.
 //
-// It is a module of its own because dskit does not build with the etcd client
-// that the other benchmarks use. Without it, which make bench-quick is, it is built
-// in half the time:
+// It is a separate module because dskit does not build with the etcd client of the other
+// benchmarks. Without dskit, as in make bench-quick, it builds in half the time:
 //
 //	cd lab/bench/routing && go run -tags nodskit . -quick
 package main
@@ -45,7 +44,7 @@ func main() {
 	})
 }
 
-// sizes are how many servers there are.
+// sizes are the numbers of servers.
 func sizes(quick bool) []int {
 	if quick {
 		return []int{usualServers}
@@ -55,7 +54,7 @@ func sizes(quick bool) []int {
 
 const usualServers = 1000
 
-// A turn's length: long enough for ten changes, where there are some.
+// A turn's length, enough for ten changes in the mode with changes.
 const (
 	quietTurn    = 20 * time.Millisecond
 	changingTurn = 100 * time.Millisecond
@@ -64,7 +63,7 @@ const (
 func run(ctx context.Context, r *report.Run) error {
 	steps := 0
 	for _, servers := range sizes(r.Quick) {
-		steps += len(starters()) + r.Rounds*servers/100 // larger ones take longer
+		steps += len(starters()) + r.Rounds*servers/100 // larger sizes take longer
 	}
 	r.Expect(steps)
 	all := make(map[int][]*router)
@@ -79,7 +78,7 @@ func run(ctx context.Context, r *report.Run) error {
 	return nil
 }
 
-// contest gives all routers turns in all modes with so many servers.
+// contest gives all routers turns in all modes, with the given number of servers.
 func contest(ctx context.Context, r *report.Run, servers int) ([]*router, error) {
 	routers, err := startAll(ctx, r, servers)
 	defer func() {
@@ -106,7 +105,7 @@ func contest(ctx context.Context, r *report.Run, servers int) ([]*router, error)
 }
 
 // startAll starts all routers, a few at a time, since some rings take minutes to build.
-// Nothing is measured meanwhile. Who cannot take part is skipped, unless it is us.
+// Nothing is measured meanwhile. Routers that fail to start are skipped, except Leasehold.
 func startAll(ctx context.Context, r *report.Run, servers int) ([]*router, error) {
 	all := starters()
 	routers, failures := make([]*router, len(all)), make([]error, len(all))
@@ -153,7 +152,7 @@ func conclude(r *report.Run, all map[int][]*router) {
 	losses(r, all)
 }
 
-// compared has a row for each contestant, and a column for each mode.
+// compared returns a table with a row for each contestant, and a column for each mode.
 func compared(routers []*router) *report.Table {
 	t := report.NewTable("", "ns for each name", "pieces")
 	for _, m := range modes() {
@@ -201,8 +200,8 @@ func named(routers []*router, name string) *router {
 	return report.ByName(routers, func(c *router) string { return c.name })[name]
 }
 
-// headlines compare Find with every peer at 1,000 servers, and with the quickest
-// of them in the other cases.
+// headlines compares Find with every peer at 1,000 servers, and with the fastest peer in
+// the other cases.
 func headlines(r *report.Run, all map[int][]*router) {
 	quiet, busy := mode{}, mode{allCores: true, changing: true}
 	usual := all[usualServers]
@@ -223,7 +222,7 @@ func headlines(r *report.Run, all map[int][]*router) {
 	}
 }
 
-// quickest returns the quickest peer; floors are none.
+// quickest returns the fastest peer; floors are not peers.
 func quickest(routers []*router, m mode) *router {
 	var best *router
 	for _, c := range routers[1:] {
@@ -237,12 +236,12 @@ func quickest(routers []*router, m mode) *router {
 	return best
 }
 
-// nameRing is dskit's contestant, if the program was built with it.
+// nameRing is the name of dskit's contestant, if the program was built with it.
 const nameRing = "grafana/dskit ring.Get"
 
-// goals are what we want of Find. They compare those who cut the key space into
-// as many pieces: 64 for each server, so that the servers' shares are even and a
-// change of servers moves little.
+// goals adds the goals of Find. They compare contestants that divide the key space into
+// as many pieces, 64 for each server, so that shares are even and a change of servers
+// moves few keys.
 func goals(r *report.Run, routers []*router) {
 	quiet := mode{}
 	ours := routers[0]

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
-// What the papers' texts say. All else is in figures that have no numbers.
+// The numbers in the papers' texts. Their figures have no numbers.
 const (
 	centrifugeSteady = 10   // KB/s of the leader in production, with 130 owners and 1,000 lookups (5.1.2)
 	centrifugeChange = 500  // KB/s at most while leaders change there (5.1.2)
@@ -26,7 +26,7 @@ func (f *finding) bytes() report.Summary {
 	return report.SummariseOf(f.quiet, func(l load) float64 { return l.Bytes / kilo })
 }
 
-// allCPU is that of all managers together.
+// allCPU is the processor time of all managers together.
 func (f *finding) allCPU() report.Summary {
 	return report.SummariseOf(f.quiet, func(l load) float64 { return l.All })
 }
@@ -51,7 +51,7 @@ func conclude(r *report.Result, found []*finding) {
 	}
 }
 
-// named returns what became of a size; nil if it was not asked about.
+// named returns the finding of a size; nil if it was not measured.
 func named(found []*finding, name string) *finding {
 	if i := slices.IndexFunc(found, func(f *finding) bool { return f.name == name }); i >= 0 {
 		return found[i]
@@ -107,8 +107,8 @@ func addGroup(r *report.Result, f *finding) {
 
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", x) }
 
-// addCentrifuge is its figures 12 to 14, as far as the text has numbers: one of its testbed, and
-// two of what it was in production. Both may be nil.
+// addCentrifuge adds its figures 12 to 14, where the text has numbers: one of its testbed,
+// and two of production. Both findings may be nil.
 func addCentrifuge(r *report.Result, f, production *finding) {
 	if f == nil && production == nil {
 		return
@@ -156,7 +156,7 @@ func traffic(l load) string {
 	return fmt.Sprintf("%s, up to %s", report.Number(l.Bytes/kilo), report.Number(l.Peak/kilo))
 }
 
-// addPRS is its figures 7 and 8, which have no numbers in the text.
+// addPRS adds its figures 7 and 8, for which the text has no numbers.
 func addPRS(r *report.Result, f *finding) {
 	cpu := report.Plot{Title: "PRS, figure 7: the processor", X: "nodes, a fifth of them owners", Y: "percent of a core", MarkX: true, Curves: make([]report.Curve, 2)}
 	network := report.Plot{Title: "PRS, figure 8: the network", X: cpu.X, Y: "KB/s", MarkX: true, Curves: make([]report.Curve, 2)}
@@ -183,7 +183,7 @@ func addPRS(r *report.Result, f *finding) {
 	r.AddPlot("prs-network", "KB/s by nodes, with and without failures", network.Write)
 }
 
-// addGrowth is how cost grows with the number of clients.
+// addGrowth adds the growth of costs with the number of clients.
 func addGrowth(r *report.Result, found []*finding) {
 	if len(found) < 2 {
 		return

@@ -1,6 +1,6 @@
-// Command scale asks what a manager costs that has many owners and lookups, and
-// how that grows: on the testbeds of the two papers, and with five and
-// twenty-five times as many.
+// Command scale measures the costs of a manager with many owners and lookups, and how
+// they grow: on the testbeds of the two papers, and with five and twenty-five times as
+// many.
 //
 //	cd lab/bench && go run ./scale                          all of it, in some 23 minutes
 //	cd lab/bench && go run ./scale -quick                   the smallest, in half a minute
@@ -45,9 +45,9 @@ func main() {
 }
 
 func run(ctx context.Context, r *report.Run) error {
-	asked := slices.DeleteFunc(sizes(r.Quick && !r.Only), func(s size) bool { return !r.Wants(s.name) })
+	wanted := slices.DeleteFunc(sizes(r.Quick && !r.Only), func(s size) bool { return !r.Wants(s.name) })
 	steps := 0
-	for _, s := range asked {
+	for _, s := range wanted {
 		steps += s.progress(r.Rounds)
 	}
 	r.Expect(steps)
@@ -55,7 +55,7 @@ func run(ctx context.Context, r *report.Run) error {
 		found  []*finding
 		outage *outageFinding
 	)
-	for _, s := range asked {
+	for _, s := range wanted {
 		if s.outage > 0 {
 			var err error
 			if outage, err = measureOutage(ctx, r, s); err != nil {
@@ -79,43 +79,44 @@ func run(ctx context.Context, r *report.Run) error {
 	return nil
 }
 
-// A size is how many there are, and what happens to them.
+// A size is the numbers of managers, owners and lookups, and what happens to them.
 type size struct {
 	name            string
 	title           string
 	owners, lookups int
 	together        int // lookups that share a connection
-	managers        int // 0 is 1; lookups follow the standbys if there are any
+	managers        int // 0: 1; lookups follow the standbys if there are any
 	grow            time.Duration
-	steps           int // in which it grows to that, each of which is measured; 0 is 1
-	// restarts is within how long owners are restarted, and then lookups; or, if both is
-	// set, all at once. 0: none are.
+	steps           int // number of steps in which it grows, each of which is measured; 0: 1
+	// restarts is the period in which all owners are restarted, and then all lookups, or
+	// both at once if both is set. 0: none are restarted.
 	restarts time.Duration
 	both     bool
-	// rollout: managers are restarted as well, one after another, each with its share of the
-	// others.
+	// rollout: managers are restarted as well, one after another, each with its share of
+	// the clients.
 	rollout bool
-	// sparse: each owner has one range. Such a table is only restarted: of the quiet, those of the policy that is the
-	// default tell more.
+	// sparse: each owner has one range. Only restarts are measured with it; quiet periods
+	// are measured with the default policy.
 	sparse bool
-	// floor: a server that does nothing but answer is measured beside it.
+	// floor: a server that does nothing but answer is measured for comparison.
 	floor bool
-	// patient: leases and proofs last as long as the papers', and not as ours do by default.
+	// patient: leases and proofs last as long as the papers', not as long as the defaults.
 	patient bool
-	// failures is how long nodes fail for, at each step; 0: none do.
+	// failures is the period in which nodes fail, at each step; 0: no failures.
 	failures time.Duration
-	// virtualNodes: owners have so many ranges each, by consistent hashing; 0: the default policy.
+	// virtualNodes is the number of ranges of each owner with consistent hashing; 0: the
+	// default policy.
 	virtualNodes uint32
-	// outage is for how long all managers are down. Such a size is measured as outage.go says.
+	// outage is how long all managers are down; see outage.go for the measurement.
 	outage time.Duration
 }
 
 func (s size) clients() int { return s.owners + s.lookups }
 
-// served are those who speak to the leader.
-func (s size) served() int {
+// leaderClients returns the number of clients of the leader.
+func (s size) leaderClients() int {
 	switch {
-	case s.rollout: // lookups are with all of them alike
+	case s.rollout: // lookups are spread over all managers
 		return s.owners + s.lookups/s.managers + s.managers - 1
 	case s.managers > 1:
 		return s.owners + s.managers - 1
@@ -125,12 +126,12 @@ func (s size) served() int {
 
 func (s size) connections() int { return s.owners + (s.lookups+s.together-1)/s.together }
 
-// Of Centrifuge's lookups: how often they ask.
+// patientPoll is the poll interval of Centrifuge's lookups.
 const patientPoll = 30 * time.Second
 
-// windows are how many of how long are measured while nothing happens: long enough for
-// all owners to renew, and nearly for all lookups to poll. There is no time for many if they
-// are patient.
+// windows returns the number and length of the quiet windows to measure. A window is long
+// enough for all owners to renew, and for almost all lookups to poll. With the papers'
+// times there is not enough time for many windows.
 func (s size) windows(rounds int) (int, time.Duration) {
 	switch {
 	case s.sparse || s.lookups == 0:
@@ -141,7 +142,7 @@ func (s size) windows(rounds int) (int, time.Duration) {
 	return rounds, 4 * time.Second
 }
 
-// progress is how many steps are reported.
+// progress returns the number of reported steps.
 func (s size) progress(rounds int) int {
 	if s.outage > 0 {
 		return outageSteps
@@ -162,7 +163,7 @@ func (s size) progress(rounds int) int {
 	return steps
 }
 
-// poll is how often lookups ask; 0 is the default.
+// poll returns the interval at which lookups poll; 0: the default.
 func (s size) poll() time.Duration {
 	if s.patient {
 		return patientPoll
@@ -170,7 +171,7 @@ func (s size) poll() time.Duration {
 	return 0
 }
 
-// timing is that of leases; nil is the default.
+// timing returns the timing of leases; nil: the default.
 func (s size) timing() *leaseholdv1.Timing {
 	if !s.patient {
 		return nil
@@ -180,7 +181,7 @@ func (s size) timing() *leaseholdv1.Timing {
 }
 
 func (s size) config() *leaseholdv1.NamespaceConfig {
-	// Twice as many: one that is restarted may be there before the one before is gone.
+	// Twice as many owners, because a restarted one may join before its predecessor is gone.
 	c := &leaseholdv1.NamespaceConfig{Name: namespace, MaxOwners: uint32(2*s.owners + 64), Timing: s.timing()}
 	if s.virtualNodes > 0 {
 		c.Policy, c.VirtualNodes = "consistent", s.virtualNodes
@@ -188,31 +189,32 @@ func (s size) config() *leaseholdv1.NamespaceConfig {
 	return c
 }
 
-// lifetime is how long a node lives in PRS's experiment, and compressed is how
-// many times faster our nodes fail.
+// lifetime is the mean lifetime of a node in PRS's experiment, and compressed is the
+// factor by which nodes fail more often here.
 const (
 	lifetime   = 8 * time.Hour
 	compressed = 12
 )
 
-// How long Centrifuge's experiments took, and a rollout from the first leader's restart until
-// the last took over.
+// The durations of Centrifuge's experiments, and of a rollout from the first leader's
+// restart until the last takeover.
 const (
 	paperRestarts = 32 * time.Minute
 	paperRollout  = time.Hour
 )
 
-// sizes are asked in this order. A process may open 20,000 files on many systems,
-// and a manager takes 16,384 connections: with 50,000 lookups, five share one.
+// sizes returns the sizes in the order of measurement. A process may open 20,000 files on
+// many systems, and a manager accepts 16,384 connections: with 50,000 lookups, five share
+// one.
 func sizes(quick bool) []size {
 	production := size{name: "rollout", title: "Centrifuge's production", owners: 130, lookups: 1000, together: 1, managers: 3, grow: 4 * time.Second, restarts: 60 * time.Second, rollout: true}
 	if quick {
-		production.restarts = 0 // in seconds, they would be a stampede, and no rollout
+		production.restarts = 0 // restarts within seconds would not be like a rollout
 		return []size{production}
 	}
 	return []size{
 		production,
-		// Neighbouring ranges of one owner are one. With 65 virtual nodes there are at least 64,000 all the same.
+		// Neighbouring ranges of one owner are merged. With 65 virtual nodes at least 64,000 remain.
 		{
 			name: "outage", title: "All managers down for a minute", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 40 * time.Second,
 			virtualNodes: 65, outage: time.Minute,
@@ -223,7 +225,7 @@ func sizes(quick bool) []size {
 		{name: "5x", title: "5 times", owners: 1000, lookups: 10_000, together: 1, grow: 30 * time.Second, restarts: 180 * time.Second, both: true, floor: true},
 		{name: "patient", title: "5 times, with the papers' times", owners: 1000, lookups: 10_000, together: 1, grow: 20 * time.Second, patient: true},
 		{name: "group", title: "5 times, with three managers", owners: 1000, lookups: 10_000, together: 1, managers: 3, grow: 20 * time.Second},
-		// Here the table has 50,000 ranges. To restart all, more than 100 GB of tables and changes would have to come through.
+		// The table has 50,000 ranges. Restarting all would transfer more than 100 GB of tables and changes.
 		{name: "25x", title: "25 times, with the papers' times", owners: 5000, lookups: 50_000, together: 5, grow: 2 * time.Minute, patient: true},
 		{
 			name: "25x-sparse", title: "25 times, the same with a range for each owner", owners: 5000, lookups: 50_000, together: 5, grow: time.Minute,

@@ -18,20 +18,20 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// An outage of all managers, longer than a lease: every lease is suspended and every lookup has lost contact when they
-// return. Owners use the library; most lookups are lean, and some use the library too, to report losses.
+// An outage of all managers that is longer than a lease: when they return, every lease is suspended and every lookup has
+// lost contact. Owners use the library. Most lookups are simulated, and some use the library too, to report losses.
 
 const (
-	quietBefore = 15 * time.Second // in which renewals are measured before the outage
-	afterReturn = 30 * time.Second // in which they are measured after it
+	quietBefore = 15 * time.Second // period before the outage in which renewals are measured
+	afterReturn = 30 * time.Second // period after it in which they are measured
 	// contactLimit is how long lookups may take to restore contact before the measurement ends without them.
 	contactLimit = 100 * time.Second
-	// libraryLookups is how many lookups have the whole table, and report losses.
+	// libraryLookups is the number of lookups that have the whole table, and report losses.
 	libraryLookups = 4
-	// resumeGoal is how soon every range is to be resumed after a manager leads, besides the wait.
+	// resumeGoal is the goal for the time from a manager's lead until every range is resumed, without the wait.
 	resumeGoal = 5 * time.Second
-	// gapLSNs is how far LSNs jump at least if the leader could not exclude that its store was restored, and waited:
-	// they then go on at what the wall clock stands for.
+	// gapLSNs is the minimum jump of LSNs if the leader could not exclude that its store was restored, and waited:
+	// they then continue at a number derived from the wall clock.
 	gapLSNs = 1 << 20
 )
 
@@ -46,8 +46,8 @@ type outageFinding struct {
 	renewed     time.Duration // until every owner was renewed
 	resumed     time.Duration // until every range was resumed
 	after       loadgen.Report
-	half, all   time.Duration // until half of the lookups, and all, have contact
-	contacts    int           // lookups that have contact in the end
+	half, all   time.Duration // until half of the lookups have contact, and until all have
+	contacts    int           // lookups with contact at the end
 	cpu         float64       // of all managers, until every lookup has contact, percent of a core
 	bytes       float64       // to and from lookups meanwhile
 	losses      int           // that library lookups report
@@ -61,8 +61,8 @@ type renewals struct {
 	unanswered     int // requests that were repeated because no reply came in time
 }
 
-// newRenewals returns the latency of those that were sent in a time. Claims of suspended leases are left out: a leader
-// that waits answers them later on purpose.
+// newRenewals returns the latency of the renewals sent in a period, without claims of suspended leases, whose answers a
+// waiting leader delays on purpose.
 func newRenewals(all []loadgen.Renewal, from, to time.Time) (out renewals) {
 	var took []time.Duration
 	for _, r := range all {
@@ -81,10 +81,10 @@ func newRenewals(all []loadgen.Renewal, from, to time.Time) (out renewals) {
 	return out
 }
 
-// outageSteps is how many steps the progress of an outage has.
+// outageSteps is the number of reported steps of an outage.
 const outageSteps = 7
 
-// An outageBed is a testbed whose owners are those of the library.
+// An outageBed is a testbed whose owners use the owner library.
 type outageBed struct {
 	*testbed
 	owners *proc.Process
@@ -116,7 +116,7 @@ func measureOutage(ctx context.Context, r *report.Run, s size) (*outageFinding, 
 	return f, b.conclude(ctx, f, before, leads)
 }
 
-// start brings up owners and lookups, and waits until the table is complete.
+// start starts owners and lookups, and waits until the table is complete.
 func (b *outageBed) start(ctx context.Context) (err error) {
 	b.run.Step("%s: %d owners join", b.name, b.size.owners)
 	b.owners, err = loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
@@ -126,7 +126,7 @@ func (b *outageBed) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.Add(b.owners.End) // without a drain, which takes long
+	b.Add(b.owners.End) // without a drain, which would take long
 	status, err := b.complete(ctx)
 	if err != nil {
 		return err
@@ -161,14 +161,13 @@ func (b *outageBed) complete(ctx context.Context) (status *leaseholdv1.Namespace
 	return status, err
 }
 
-// report returns the state of all owners, with all renewals since the mark if that is
-// wanted.
+// report returns the state of all owners, with all renewals since the mark if requested.
 func (b *outageBed) report(renewals bool) (out loadgen.Report, err error) {
 	err = b.owners.Call("Report", renewals, &out)
 	return out, err
 }
 
-// contact reports lookups without contact as an error.
+// contact returns an error if there are lookups without contact.
 func (b *outageBed) contact() error {
 	now, err := b.clients.Look()
 	if err == nil && now.Proven != b.size.lookups {
@@ -200,7 +199,7 @@ func (b *outageBed) baseline(ctx context.Context, f *outageFinding) (*leaseholdv
 	return status, b.owners.Call("Mark", nil, nil)
 }
 
-// interrupt kills all managers, starts them again after the outage, and returns when one of them began to lead.
+// interrupt kills all managers, starts them again after the outage, and returns the time at which one of them began to lead.
 func (b *outageBed) interrupt(ctx context.Context, f *outageFinding) (leads time.Time, err error) {
 	var killed sync.WaitGroup
 	for _, m := range b.group.All {
@@ -231,7 +230,7 @@ func (b *outageBed) interrupt(ctx context.Context, f *outageFinding) (leads time
 		}
 	}
 	if leads.IsZero() {
-		return leads, errors.New("the leader does not say since when it leads")
+		return leads, errors.New("the leader does not report when it began to lead")
 	}
 	f.election = leads.Sub(started)
 	b.run.Step("%s: a manager leads after %v", b.name, f.election.Round(time.Millisecond))
@@ -310,7 +309,7 @@ func (b *outageBed) conclude(ctx context.Context, f *outageFinding, before *leas
 	return nil
 }
 
-// wait is how long the leader waits if it cannot exclude that its store was restored.
+// wait returns how long the leader waits if it cannot exclude that its store was restored.
 func (f *outageFinding) wait() time.Duration {
 	if !f.waited {
 		return 0
@@ -392,8 +391,8 @@ func addOutageGoals(r *report.Result, f *outageFinding) {
 	r.Want(name+": no lease ends", float64(f.after.Revoked), "", f.after.Revoked == 0)
 	r.Want(name+": no lookup reports a loss", float64(f.losses), "", f.losses == 0 && f.restored == libraryLookups)
 	r.Want(name+": every lookup has contact again", float64(f.contacts), "lookups", f.contacts == f.lookups)
-	again := f.after.Suspended - f.ranges
-	r.Want(name+": no lease is suspended again after it was resumed", float64(again), "", again == 0)
+	suspendedAgain := f.after.Suspended - f.ranges
+	r.Want(name+": no lease is suspended again after it was resumed", float64(suspendedAgain), "", suspendedAgain == 0)
 	renew := protocol.DefaultTiming().Renew
 	r.Want(fmt.Sprintf("%s: no renewal in the first %v takes longer than the renewal interval, %v", name, afterReturn, renew), f.back.most.Seconds(), "s",
 		f.back.count > 0 && f.back.most <= renew)

@@ -26,8 +26,8 @@ type testbed struct {
 	group   *proc.Managers
 	manager *proc.Manager // the leader
 	clients *loadgen.Clients
-	empty   float64                   // the manager's memory before anybody came
-	before  map[*proc.Manager]float64 // seconds of a core that they used before they were restarted
+	empty   float64                   // the manager's memory without clients
+	before  map[*proc.Manager]float64 // processor seconds used before a manager's restarts
 
 	proc.Cleanup
 }
@@ -54,16 +54,16 @@ func newTestbed(ctx context.Context, r *report.Run, s size) (_ *testbed, err err
 		return nil, err
 	}
 	t.empty = used.Memory
-	if t.clients, err = loadgen.StartClients(ctx, namespace, t.asked(), t.followed()); err != nil {
+	if t.clients, err = loadgen.StartClients(ctx, namespace, t.ownerManagers(), t.lookupManagers()); err != nil {
 		return nil, err
 	}
 	t.Add(t.clients.Close)
 	return t, nil
 }
 
-// asked are the managers that owners ask for leases: the leader, or all if that will change. In an outage the owners are
-// those of the library.
-func (t *testbed) asked() []string {
+// ownerManagers returns the managers that simulated owners request leases from: the leader, or all if the leader will
+// change. In an outage owners use the library instead.
+func (t *testbed) ownerManagers() []string {
 	switch {
 	case t.outage > 0:
 		return nil
@@ -73,9 +73,9 @@ func (t *testbed) asked() []string {
 	return []string{t.manager.Member.Addr}
 }
 
-// followed are the managers that lookups follow: the standbys, if there are any, or all if
-// those will change.
-func (t *testbed) followed() (addrs []string) {
+// lookupManagers returns the managers that lookups follow: the standbys, if there are any,
+// or all if they will change.
+func (t *testbed) lookupManagers() (addrs []string) {
 	if t.rollout || t.outage > 0 {
 		return t.group.Addrs()
 	}
@@ -87,9 +87,9 @@ func (t *testbed) followed() (addrs []string) {
 	return addrs
 }
 
-// settled waits until there are so many, every key has its owner, and every lookup
-// has proof of the newest table.
-func (t *testbed) settled(ctx context.Context, owners, lookups int) (loadgen.Counts, error) {
+// waitUntilSettled waits until the given numbers are present, every key has an owner, and
+// every lookup has proof of the newest table.
+func (t *testbed) waitUntilSettled(ctx context.Context, owners, lookups int) (loadgen.Counts, error) {
 	var now loadgen.Counts
 	err := proc.Until(ctx, 250*time.Millisecond, func(ctx context.Context) error {
 		status, err := t.group.Namespace(ctx, namespace)
@@ -101,18 +101,18 @@ func (t *testbed) settled(ctx context.Context, owners, lookups int) (loadgen.Cou
 		}
 		switch {
 		case status.GetOwners() != uint32(owners) || status.GetVacant() > 0 || now.Holding != owners:
-			return fmt.Errorf("%d owners of %d, of which %d hold something; %d ranges have none", status.GetOwners(), owners, now.Holding, status.GetVacant())
+			return fmt.Errorf("%d owners of %d, of which %d hold ranges; %d ranges have no owner", status.GetOwners(), owners, now.Holding, status.GetVacant())
 		case now.Share < 1-1e-9 || now.Share > 1+1e-9:
 			return fmt.Errorf("the owners hold %v of all keys", now.Share)
 		case now.Proven != lookups || now.Lowest < status.GetLsn():
-			return fmt.Errorf("%d lookups of %d have proof, of change %d at least; the newest is %d", now.Proven, lookups, now.Lowest, status.GetLsn())
+			return fmt.Errorf("%d lookups of %d have proof, at least of change %d; the newest is %d", now.Proven, lookups, now.Lowest, status.GetLsn())
 		}
 		return nil
 	})
 	return now, err
 }
 
-// A load is what the leader does, in a second.
+// A load is the resource use of the leader, per second.
 type load struct {
 	CPU   float64 // of a core, in percent
 	All   float64 // the same of all managers together
@@ -120,7 +120,7 @@ type load struct {
 	Peak  float64 // the most bytes in one second
 }
 
-// used is what each manager has used, the leader first.
+// used returns the resource use of each manager, the leader first.
 func (t *testbed) used() (all []proc.Usage, err error) {
 	for _, m := range t.group.All {
 		u, err := proc.UsageOf(m.Pid())
@@ -137,7 +137,7 @@ func (t *testbed) used() (all []proc.Usage, err error) {
 	return all, nil
 }
 
-// during measures the leader while something is done.
+// during measures the leader during a call.
 func (t *testbed) during(do func() error) (load, error) {
 	counts, err := t.clients.Look()
 	if err != nil {
@@ -177,7 +177,7 @@ func (t *testbed) quiet(ctx context.Context, rounds int) (all []load, err error)
 		t.run.Step("%s: quiet, %d of %d: %.1f %% of a core", t.name, i+1, windows, l.CPU)
 	}
 	if leader, err := t.group.Leader(ctx); err != nil || leader != t.manager {
-		return all, errors.Join(errors.New("another manager leads than in the beginning"), err)
+		return all, errors.Join(errors.New("the leader changed"), err)
 	}
 	return all, nil
 }
@@ -193,15 +193,15 @@ type finding struct {
 	total  float64 // in bytes
 	all    float64 // of all managers, in bytes
 	quiet  []load
-	bare   []float64 // percents of a core of a server that does nothing but answer
-	// ownersRestart and lookupsRestart are the same if both were restarted at once.
+	bare   []float64 // the floor's, in percent of a core
+	// ownersRestart and lookupsRestart are equal if both were restarted at once.
 	ownersRestart, lookupsRestart load
 	restarted                     time.Duration // how long all restarts took
-	complete                      time.Duration // from the first that joins until the table is complete
+	complete                      time.Duration // from the first join until the table is complete
 	steps                         []step
-	counts                        loadgen.Counts // in the end
+	counts                        loadgen.Counts // at the end
 	spurious                      int64
-	wrong                         error // why it is not whole in the end
+	wrong                         error // why the table is not complete at the end
 }
 
 type step struct {
@@ -224,7 +224,7 @@ func measure(ctx context.Context, r *report.Run, s size) (*finding, error) {
 		return nil, err
 	}
 	defer t.Close()
-	r.Step("%s: %d owners and %d lookups come", s.name, s.owners, s.lookups)
+	r.Step("%s: starting %d owners and %d lookups", s.name, s.owners, s.lookups)
 	if err := t.grow(ctx, f); err != nil {
 		return nil, err
 	}
@@ -235,20 +235,20 @@ func measure(ctx context.Context, r *report.Run, s size) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.total, f.memory = used[0].Memory, (used[0].Memory-t.empty)/float64(s.served())
+	f.total, f.memory = used[0].Memory, (used[0].Memory-t.empty)/float64(s.leaderClients())
 	for _, u := range used {
 		f.all += u.Memory
 	}
 	if err := t.restart(ctx, f); err != nil {
 		return nil, err
 	}
-	f.counts, f.wrong = t.settled(ctx, s.owners, s.lookups)
+	f.counts, f.wrong = t.waitUntilSettled(ctx, s.owners, s.lookups)
 	f.spurious = f.counts.Spurious()
-	r.Step("%s: whole again", s.name)
+	r.Step("%s: the table is complete again", s.name)
 	return f, ctx.Err()
 }
 
-// grow lets them come, and waits until they are quiet.
+// grow starts owners and lookups, and waits until they have settled.
 func (t *testbed) grow(ctx context.Context, f *finding) error {
 	steps := max(1, t.steps)
 	for i := 1; i <= steps; i++ {
@@ -258,11 +258,11 @@ func (t *testbed) grow(ctx context.Context, f *finding) error {
 		if _, err := t.clients.Grow(growth); err != nil {
 			return err
 		}
-		growth.Lookups = lookups // once there is a table for them
+		growth.Lookups = lookups // once there is a table
 		if _, err := t.clients.Grow(growth); err != nil {
 			return err
 		}
-		if _, err := t.settled(ctx, owners, lookups); err != nil {
+		if _, err := t.waitUntilSettled(ctx, owners, lookups); err != nil {
 			return fmt.Errorf("%d owners and %d lookups do not settle: %w", owners, lookups, err)
 		}
 		f.complete = time.Since(begun)
@@ -277,7 +277,7 @@ func (t *testbed) grow(ctx context.Context, f *finding) error {
 	return t.wait(ctx)
 }
 
-// fail measures a step: quiet, and with failures.
+// fail measures a step, without and with failures.
 func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
 	s := step{clients: owners + lookups}
 	share := float64(t.failures) * compressed / float64(lifetime)
@@ -295,13 +295,13 @@ func (t *testbed) fail(ctx context.Context, owners, lookups int) (step, error) {
 		if _, err := t.clients.Restart(failures); err != nil {
 			return err
 		}
-		return proc.Pause(ctx, t.failures-time.Since(begun)) // few failures are over soon
+		return proc.Pause(ctx, t.failures-time.Since(begun)) // few failures take less time
 	})
 	if err != nil {
 		return s, err
 	}
 	t.run.Step("%s: %d nodes, %.0f failures a minute: %.1f %% of a core", t.name, s.clients, s.perMinute, s.failed.CPU)
-	_, err = t.settled(ctx, owners, lookups)
+	_, err = t.waitUntilSettled(ctx, owners, lookups)
 	return s, err
 }
 
@@ -311,8 +311,8 @@ func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
 	}
 	begun := time.Now()
 	if t.rollout {
-		l, err := t.during(func() error { return t.roll(ctx) })
-		l.CPU = l.All // each of them has led for a while
+		l, err := t.during(func() error { return t.restartGroups(ctx) })
+		l.CPU = l.All // each of them led for some time
 		f.ownersRestart, f.lookupsRestart, f.restarted = l, l, time.Since(begun)
 		return err
 	}
@@ -337,9 +337,9 @@ func (t *testbed) restart(ctx context.Context, f *finding) (err error) {
 	return err
 }
 
-// roll restarts all processes in groups, as on the evening of Centrifuge's figure 13: a manager
-// and its share of the owners and of the lookups, then the next. Whoever leads is first.
-func (t *testbed) roll(ctx context.Context) error {
+// restartGroups restarts all processes in groups, as in Centrifuge's figure 13: a manager
+// and its share of the owners and of the lookups, then the next. The leader is first.
+func (t *testbed) restartGroups(ctx context.Context) error {
 	left := slices.Clone(t.group.All)
 	groups := len(left)
 	for i := range groups {
@@ -354,7 +354,7 @@ func (t *testbed) roll(ctx context.Context) error {
 			both sync.WaitGroup
 			end  error
 		)
-		both.Go(func() { end = t.again(ctx, manager) })
+		both.Go(func() { end = t.restartManager(ctx, manager) })
 		_, err = t.clients.Restart(loadgen.Restart{
 			Part: i, Parts: groups, Together: t.together, Within: t.restarts / time.Duration(groups),
 		})
@@ -362,16 +362,16 @@ func (t *testbed) roll(ctx context.Context) error {
 		if err := errors.Join(err, end); err != nil {
 			return err
 		}
-		t.run.Step("%s: group %d of %d was restarted", t.name, i+1, groups)
+		t.run.Step("%s: restarted group %d of %d", t.name, i+1, groups)
 	}
 	var err error
 	t.manager, err = t.group.Leader(ctx)
 	return err
 }
 
-// again restarts a manager, and waits until it knows of a leader. What it takes to end is not
-// counted.
-func (t *testbed) again(ctx context.Context, m *proc.Manager) error {
+// restartManager restarts a manager, and waits until it knows a leader. The processor time
+// of its shutdown is not counted.
+func (t *testbed) restartManager(ctx context.Context, m *proc.Manager) error {
 	used, err := proc.UsageOf(m.Pid())
 	if err != nil {
 		return err
@@ -383,14 +383,14 @@ func (t *testbed) again(ctx context.Context, m *proc.Manager) error {
 	return proc.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		status, err := t.group.Status(ctx, m)
 		if err == nil && status.GetLeader() == "" {
-			err = errors.New("the manager that was restarted knows of no leader")
+			err = errors.New("the restarted manager knows no leader")
 		}
 		return err
 	})
 }
 
-// The floor is a gRPC server that answers questions of lookups and does nothing else: what
-// any server on gRPC must do for as many messages on as many connections.
+// The floor is a gRPC server that answers lookups' requests and does nothing else: the
+// minimum for any gRPC server with as many messages on as many connections.
 
 const roleEcho = "echo"
 
@@ -400,7 +400,7 @@ type Echo struct {
 	*proc.Server
 }
 
-// startEcho listens, with the options of a manager.
+// startEcho starts an Echo with the options of a manager.
 func startEcho(context.Context, struct{}) (e *Echo, err error) {
 	e = &Echo{}
 	server := grpc.NewServer(wire.ServerOptions()...)
@@ -409,7 +409,7 @@ func startEcho(context.Context, struct{}) (e *Echo, err error) {
 	return e, err
 }
 
-// Follow answers every request that an empty table is the newest.
+// Follow answers every request that the newest table is empty.
 func (e *Echo) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest, leaseholdv1.FollowResponse]) error {
 	for {
 		r, err := stream.Recv()
@@ -423,8 +423,8 @@ func (e *Echo) Follow(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest,
 	}
 }
 
-// floor measures it with as many clients as a size has, all of them lookups that poll so
-// often that there are as many messages. It returns percents of a core.
+// floor measures the floor with as many clients as a size has, all of them lookups that
+// poll often enough for as many messages. It returns percentages of a core.
 func floor(ctx context.Context, s size, windows int) (out []float64, err error) {
 	server, err := proc.Start(ctx, roleEcho, nil)
 	if err != nil {
@@ -457,13 +457,13 @@ func floor(ctx context.Context, s size, windows int) (out []float64, err error) 
 	}
 	now, err := clients.Look()
 	if err == nil && now.Proven != s.clients() {
-		err = fmt.Errorf("of %d clients of the floor %d are answered", s.clients(), now.Proven)
+		err = fmt.Errorf("%d clients of the floor, of which %d get answers", s.clients(), now.Proven)
 	}
-	return out[1:], err // in the first window some have just connected
+	return out[1:], err // in the first window some clients are still connecting
 }
 
-// floorPoll is how often each client asks if all together ask as often as owners renew and
-// lookups ask.
+// floorPoll returns the poll interval at which all clients together send as many messages
+// as owners that renew and lookups that poll.
 func (s size) floorPoll() time.Duration {
 	perSecond := float64(s.owners)/protocol.DefaultTiming().Renew.Seconds() + float64(s.lookups)/loadgen.Poll.Seconds()
 	return time.Duration(float64(s.clients()) / perSecond * float64(time.Second))

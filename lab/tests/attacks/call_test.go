@@ -224,7 +224,7 @@ func TestCalls(t *testing.T) {
 	}
 	for _, l := range c.lines(t) {
 		if l.Msg == "all-is-well" {
-			t.Error("a name was written to the log as a line of its own")
+			t.Error("a name was written to the log as a separate line")
 		}
 	}
 }

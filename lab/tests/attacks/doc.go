@@ -1,6 +1,6 @@
 // Package attacks tests a manager under attack.
 //
-// A testbed is a manager that runs as a process of its own, from cmd/leasehold, and honest
+// A testbed is a manager that runs in a separate process, from cmd/leasehold, and honest
 // owners and lookups that use it during the whole test. Each case sends what no honest
 // client would send and states the expected status, alert or close. The testbed, not the
 // case, checks the invariants: the honest clients lose no lease, no lookup receives a loss,

@@ -40,7 +40,7 @@ const (
 // settings of a testbed.
 type settings struct {
 	args    []string   // of the manager, besides the usual ones
-	secured *authority // if it speaks TLS
+	secured *authority // nil: without TLS
 }
 
 // A testbed is a process under attack and the honest clients that use it.
@@ -89,7 +89,7 @@ func newTestbed(t *testing.T, with settings) *testbed {
 // A launch is the command of a process.
 type launch struct {
 	name    string
-	log     string // the file; "" for one of its own
+	log     string // the file; "": a new one
 	program string
 	args    []string
 	env     []string

@@ -90,7 +90,7 @@ func TestEtcdQuorumLostForLong(t *testing.T) {
 	})
 	stop := neverHeld(t, ann, bob)
 	wantJoinRefused(t, g, ns)
-	<-time.After(regrant(lostLease)) // a manager that ignored its store would have granted the keys by then
+	<-time.After(regrant(lostLease)) // enough for a manager that ignores its store to grant the keys
 	stop()
 
 	c.restart(t)

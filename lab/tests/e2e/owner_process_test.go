@@ -78,7 +78,7 @@ func joinAs(text string) (*owner.Owner, error) {
 	})
 }
 
-// An ownerProcess is an owner in a process of its own, for SIGKILL and SIGSTOP.
+// An ownerProcess is an owner in a separate process, for SIGKILL and SIGSTOP.
 type ownerProcess struct {
 	*process
 	responses *json.Decoder

@@ -1,11 +1,11 @@
-// A device of a user: it publishes its address and knows those of the others. What may have
-// been lost it says again, all of it; see package device, which does the same in Go.
+// A user's device: it publishes its address and knows those of the others. After a possible
+// loss it publishes and reads everything again; package device does the same in Go.
 
 const section = "address";
 const minBackoff = 100, maxBackoff = 2000; // ms
 const refreshing = 10 * 60 * 1000; // ms
-const patience = 40 * 1000; // ms: for an answer
-const silence = 75 * 1000; // ms: the queue says something every 30 s
+const patience = 40 * 1000; // ms: for a response
+const silence = 75 * 1000; // ms: the queue sends something every 30 s
 
 // newer compares versions, "12.3" for instance. Their numbers may be larger than those of
 // JavaScript.
@@ -19,9 +19,9 @@ export class Device extends EventTarget {
   #name; #watch; #address;
   #peers = new Map(); // name -> {version, address}
   #place = null; // {epoch, after} in its queue
-  #version = ""; // of the address that was published last
+  #version = ""; // of the last published address
   #again = false; #moved = false; #stale = false;
-  #speaking = false;
+  #sending = false;
 
   constructor(name, watch, address) {
     super();
@@ -30,16 +30,16 @@ export class Device extends EventTarget {
     this.#address = address;
   }
 
-  // run begins, and ends only if no queue can have the device's name.
+  // run starts the device, and ends only if its name is not valid for a queue.
   async run() {
-    setInterval(() => { this.#stale = true; this.#speak(); }, refreshing);
+    setInterval(() => { this.#stale = true; this.#send(); }, refreshing);
     await this.#repeat("open the queue", async () => {
       const batch = await call("GET", path("queues", this.#name, "messages"));
       const last = batch.messages?.at(-1);
       this.#place = {epoch: batch.epoch, after: last ? last.number : 0};
       for (const m of batch.messages ?? []) this.#take(m);
     });
-    if (!this.#place) return; // it was said why
+    if (!this.#place) return; // #repeat reported the error
     this.#lost();
     for (;;) {
       await this.#listen();
@@ -48,16 +48,16 @@ export class Device extends EventTarget {
     }
   }
 
-  // move gives the device another address.
+  // move changes the device's address.
   move(address) {
     this.#address = address;
     this.#moved = true;
-    this.#speak();
+    this.#send();
   }
 
   #tell(type, detail) { this.dispatchEvent(new CustomEvent(type, {detail})); }
 
-  // listen takes what the queue pushes, until the connection ends.
+  // listen processes the queue's events until the connection ends.
   #listen() {
     return new Promise((ended) => {
       const {epoch, after} = this.#place;
@@ -66,13 +66,13 @@ export class Device extends EventTarget {
       const close = () => { clearTimeout(timer); source.close(); ended(); };
       const alive = () => { clearTimeout(timer); timer = setTimeout(close, silence); };
       alive();
-      source.onerror = close; // we come again by ourselves, from where we are
+      source.onerror = close; // run connects again, from the current place
       source.onopen = () => { alive(); this.#tell("state", {state: "online"}); };
       source.addEventListener("alive", alive);
       source.addEventListener("lost", (e) => {
         alive();
         this.#at(e.lastEventId);
-        this.#tell("loss", {text: "my queue was lost: I say everything again"});
+        this.#tell("loss", {text: "my queue was lost: repeating everything"});
         this.#lost();
       });
       source.onmessage = (e) => {
@@ -89,33 +89,34 @@ export class Device extends EventTarget {
     this.#place = {epoch: id.slice(0, slash), after: Number(id.slice(slash + 1))};
   }
 
-  // acknowledge says that we have everything up to here. If that is lost, we get it again.
+  // acknowledge confirms all messages up to the current place. If that is lost, they are
+  // delivered again.
   #acknowledge() {
     const {epoch, after} = this.#place;
     call("POST", path("queues", this.#name, "ack") + `?epoch=${encodeURIComponent(epoch)}&after=${after}`).catch(() => {});
   }
 
-  // take takes in a message. Anybody may have left it: one that makes no sense is no reason
-  // to stop, but may be instead of one that did.
+  // take processes a message. Anyone can send messages: an invalid one is not a reason to
+  // stop, but it may have replaced a valid one.
   #take(m) {
     try {
-      this.#understand(m);
+      this.#process(m);
     } catch {
       this.#lost();
     }
   }
 
-  #understand(m) {
+  #process(m) {
     if (m.missed) {
-      this.#tell("loss", {text: "messages were missed: I ask again"});
+      this.#tell("loss", {text: "messages were missed: repeating everything"});
       this.#lost();
     } else if (m.lost) {
-      this.#tell("loss", {text: `${m.lost.service} lost ${m.lost.names.join(", ")}: I say everything again`});
+      this.#tell("loss", {text: `${m.lost.service} lost ${m.lost.names.join(", ")}: repeating everything`});
       this.#lost();
     } else if (m.body?.long) {
-      this.#lost(); // we read it
+      this.#lost(); // read the whole document instead
     } else if (!this.#watch.includes(m.body?.document)) {
-      // Who had the name before has subscribed to it.
+      // Subscribed by a previous device of this name.
     } else if (m.body?.set && section in m.body.set) {
       this.#learn(m.body.document, m.body.version, m.body.set[section]);
     } else if (m.body?.deleted || m.body?.removed?.includes(section)) {
@@ -132,17 +133,17 @@ export class Device extends EventTarget {
 
   #lost() {
     this.#again = true;
-    this.#speak();
+    this.#send();
   }
 
-  // speak says what is to be said, one thing at a time.
-  async #speak() {
-    if (this.#speaking || !this.#place) return;
-    this.#speaking = true;
+  // send carries out pending work, one request after another.
+  async #send() {
+    if (this.#sending || !this.#place) return;
+    this.#sending = true;
     while (this.#again || this.#moved || this.#stale) {
       if (this.#again) {
         this.#again = this.#moved = this.#stale = false;
-        await this.#repeat("say everything", () => this.#everything());
+        await this.#repeat("repeat everything", () => this.#everything());
       } else if (this.#moved) {
         this.#moved = false;
         await this.#repeat("publish", () => this.#publish());
@@ -151,10 +152,10 @@ export class Device extends EventTarget {
         await this.#repeat("refresh", () => this.#refresh());
       }
     }
-    this.#speaking = false;
+    this.#sending = false;
   }
 
-  // everything comes in this order: what we depend on first, and what we read last.
+  // everything subscribes before it publishes, and reads last.
   async #everything() {
     const interests = [{service: "documents", name: this.#name}];
     for (const name of this.#watch) interests.push({service: "topics", name}, {service: "documents", name});
@@ -170,7 +171,7 @@ export class Device extends EventTarget {
       await this.#write(address);
     } catch (e) {
       if (e.status !== 412) throw e;
-      // It was lost, or a request of ours that had no answer has been carried out.
+      // The document was lost, or a previous request without response was carried out.
       const document = await unlessGone(call("GET", path("documents", this.#name)));
       this.#version = document?.sections?.[section]?.version ?? "";
       await this.#write(address);
@@ -178,14 +179,14 @@ export class Device extends EventTarget {
     this.#tell("published", {address});
   }
 
-  // write replaces the version of the address that we know: a request that was given up, and
-  // arrives after this one, finds another and changes nothing.
+  // write replaces the known version of the address. An abandoned request that arrives after
+  // this one fails, because the version has changed.
   async #write(address) {
     const document = await call("PATCH", path("documents", this.#name), {if: {[section]: this.#version}, set: {[section]: address}});
     this.#version = document.sections[section].version;
   }
 
-  // read learns another device's address, or that it has none: it will say so when it has.
+  // read reads another device's address. If it has none, an event follows when it has one.
   async #read(name) {
     const before = this.#peers.get(name)?.version;
     const document = await unlessGone(call("GET", path("documents", name)));
@@ -206,7 +207,7 @@ export class Device extends EventTarget {
     if (gone) this.#again = true;
   }
 
-  // repeat does something until it succeeds. What is wrong stays wrong, and is said.
+  // repeat repeats an action until it succeeds. Invalid requests are reported, not repeated.
   async #repeat(what, action) {
     for (let wait = minBackoff; ; wait = Math.min(2 * wait, maxBackoff)) {
       try {
@@ -229,7 +230,7 @@ class Failure extends Error {
   }
 }
 
-// unlessGone is undefined if there is nothing.
+// unlessGone resolves with undefined if the object does not exist.
 async function unlessGone(promise) {
   try {
     return await promise;
@@ -239,7 +240,7 @@ async function unlessGone(promise) {
   }
 }
 
-// call asks a service. An answer without a body is null.
+// call sends a request to a service, and resolves with the body, null if it is empty.
 async function call(method, url, body) {
   const answer = await fetch(url, {
     method,

@@ -31,7 +31,7 @@ function show(peer, address) {
   value.textContent = address || "not known";
   value.dataset.known = address ? "yes" : "no";
   value.classList.remove("fresh");
-  void value.offsetWidth; // so that it begins anew
+  void value.offsetWidth; // restarts the animation
   if (address) value.classList.add("fresh");
 }
 
@@ -40,7 +40,7 @@ function play() {
   document.title = `${name} - Live Mesh`;
   $("name").textContent = name;
   $("device").hidden = false;
-  // A window that is loaded again is at the same address.
+  // A reloaded window keeps its address.
   const place = `address of ${name}`;
   const address = sessionStorage.getItem(place) ?? query.get("address") ?? `10.0.0.${1 + Math.floor(Math.random() * 250)}`;
   $("address").value = address;
