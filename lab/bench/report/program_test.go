@@ -135,7 +135,7 @@ func TestPageKeepsResults(t *testing.T) {
 		"1 of 2 goals are met.",
 		"## 1. Before, it", "    go run ./first\n", "Measured on 2020-02-02",
 		"## 3. How small?", "It *asks*.", "    cd lab/bench && go run ./tiny -rounds=1\n", "### Sizes\n\nBy rounds.\n\n| who | ns |",
-		"![sizes by rounds](benchmarks/tiny-sizes.svg)", "| at most 20 ns | 10 ns | yes |", "**Skipped** nobody: it is not here.",
+		"![sizes by rounds](benchmarks/tiny-sizes.svg)", "| at most 20 ns | 10 ns | yes |", "**Skipped** absent: not installed.",
 		"## What we lose, and why", "- [first](#1-before-it): much.", "- [first](#1-before-it), missed goal: at most 1 ns; it is 2 ns.", "- [tiny](#3-how-small): to other",
 	} {
 		at := strings.Index(string(text), want)
