@@ -56,14 +56,14 @@ func TestInstallNotPossible(t *testing.T) {
 		args     []string
 		want     string
 	}{
-		"no apt-get":  {programs{"ls": "", "id": "", "timeout": "", "flock": ""}, nil, "redis-server chromium (there is no apt-get here)"},
-		"no timeout":  {programs{"ls": "", "id": "", "apt-get": never, "flock": ""}, nil, "redis-server chromium (there is no timeout here)"},
+		"no apt-get":  {programs{"ls": "", "id": "", "timeout": "", "flock": ""}, nil, "redis-server chromium (not installed: apt-get)"},
+		"no timeout":  {programs{"ls": "", "id": "", "apt-get": never, "flock": ""}, nil, "redis-server chromium (not installed: timeout)"},
 		"not root":    {programs{"ls": "", "id": "echo 1000", "timeout": "", "flock": "", "apt-get": never}, nil, "redis-server chromium (only root can install it)"},
-		"only report": {programs{"ls": "", "id": "echo 0", "timeout": "", "flock": "", "apt-get": never}, []string{"report"}, "redis-server chromium (make services says why)"},
+		"only report": {programs{"ls": "", "id": "echo 0", "timeout": "", "flock": "", "apt-get": never}, []string{"report"}, "redis-server chromium (make services prints the reason)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := runInstall(t, c.programs, c.args...)
-			if !strings.HasPrefix(out, "NOT TESTED for want of ") || !strings.Contains(out, c.want) || strings.Count(out, "\n") != 1 {
+			if !strings.HasPrefix(out, "NOT TESTED: tests that need them are skipped. Missing: ") || !strings.Contains(out, c.want) || strings.Count(out, "\n") != 1 {
 				t.Errorf("output %q, want one line with %q", out, c.want)
 			}
 		})
@@ -80,7 +80,7 @@ func TestInstallHasNothingToDo(t *testing.T) {
 // The same applies to dependencies of benchmarks.
 func TestInstallForBenchmarks(t *testing.T) {
 	out := runInstall(t, programs{"id": "echo 1000", "timeout": "", "flock": "", "apt-get": "echo apt-get was called"}, "benchmarks")
-	const begins, ends = "NOT COMPARED for want of default-jre-headless", "(only root can install it): what is measured beside ZooKeeper\n"
+	const begins, ends = "NOT COMPARED: benchmarks with ZooKeeper. Missing: default-jre-headless", "(only root can install it)\n"
 	if !strings.HasPrefix(out, begins) || !strings.HasSuffix(out, ends) {
 		t.Errorf("output %q, want %s... %s", out, begins, ends)
 	}
@@ -92,7 +92,7 @@ func TestInstallForModels(t *testing.T) {
 		t.Errorf("output %q, want nothing", out)
 	}
 	out := runInstall(t, programs{"id": "echo 1000", "timeout": "", "flock": "", "apt-get": "echo apt-get was called"}, "models")
-	if want := "NOT CHECKED for want of spin gcc libc6-dev (only root can install it): the models in verify\n"; out != want {
+	if want := "NOT CHECKED: the models in verify. Missing: spin gcc libc6-dev (only root can install it)\n"; out != want {
 		t.Errorf("output %q, want %q", out, want)
 	}
 }

@@ -205,7 +205,7 @@ func TestInstallDeadline(t *testing.T) {
 		}
 	}
 	out, err := m.run()
-	if err != nil || !strings.Contains(out, "(300 s were not enough)") {
+	if err != nil || !strings.Contains(out, "(timeout after 300 s)") {
 		t.Errorf("%v, %q", err, out)
 	}
 	m.wantJournal(t, "systemctl is-enabled redis-server\ntimeout 175\ntimeout 50\n")
@@ -221,7 +221,7 @@ func TestInstallLocks(t *testing.T) {
 	m.wantJournal(t, "flock -w 300 9\n")
 
 	m = newMachine(t, programs{"flock": `echo "flock $*" >>JOURNAL; exit 1`})
-	if out, err := m.run(); err != nil || !strings.Contains(out, "another one has been installing") {
+	if out, err := m.run(); err != nil || !strings.Contains(out, "another installation has been running") {
 		t.Errorf("%v, %q", err, out)
 	}
 	m.wantJournal(t, "flock -w 300 9\n")
