@@ -30,7 +30,7 @@ type (
 // them and their answers to it, and does what it decides.
 type follower struct {
 	lookup  *Lookup
-	machine *machine.Machine                               // only the driver's goroutine may use it
+	machine *machine.Machine                                    // only the driver's goroutine may use it
 	woken   *driver.SuspendAware[machine.Event, machine.Action] // the same, which hears of a sleep first
 	driver  *driver.Driver[machine.Event, machine.Action]
 	link    *managerconn.Link[question, answer]
