@@ -8,8 +8,8 @@ import (
 // maxAnswers is the maximum number of cached replies at one LSN. A reply to a single lookup needs no cache.
 const maxAnswers = 64
 
-// answers caches the newest encoded replies of a namespace. Thousands of lookups may need the same reply: those that missed the
-// same update, those without a table, and those that have all changes.
+// answers caches the newest encoded replies of a namespace. Thousands of lookups may need the same reply:
+// those that missed the same update, those without a table, and those that have all changes.
 type answers struct {
 	snapshot *update
 	at       *protocol.LookupReply // has the leader, term and LSN of all changes

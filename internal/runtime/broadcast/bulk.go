@@ -14,8 +14,8 @@ const (
 	// bulkSize is the minimum size of a message that needs a slot: twice the size of gRPC's send
 	// buffer.
 	bulkSize = 128 << 10
-	// maxBulkTime is the maximum time that a lookup keeps a slot: short, so that lookups that do not read do not block
-	// others.
+	// maxBulkTime is the maximum time that a lookup keeps a slot: short, so that lookups that do not read
+	// do not block others.
 	maxBulkTime = 25 * time.Millisecond
 )
 

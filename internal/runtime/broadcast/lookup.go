@@ -68,9 +68,9 @@ func (s *Lookup) leave() {
 	}
 }
 
-// Ask queues a request, in place of a queued one, and reports whether the queue was empty. Then the caller passes
-// [Lookup.Question] to the machine when it is idle. A lookup without a reply retries, so a slow manager would otherwise send ever
-// more replies that the lookup discards.
+// Ask queues a request, in place of a queued one, and reports whether the queue was empty. Then the caller
+// passes [Lookup.Question] to the machine when it is idle. A lookup without a reply retries, so a slow
+// manager would otherwise send ever more replies that the lookup discards.
 func (s *Lookup) Ask(now mono.Instant, r *protocol.LookupRequest) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

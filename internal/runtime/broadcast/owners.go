@@ -12,9 +12,9 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Owners has the streams of owners. Their key is the session with the names of namespace and owner, which access control has
-// checked: a client that knows the session of another owner must not replace its stream. It is safe for concurrent
-// use.
+// Owners has the streams of owners. Their key is the session with the names of namespace and owner, which
+// access control has checked: a client that knows the session of another owner must not replace its stream.
+// It is safe for concurrent use.
 type Owners struct {
 	group
 	streams map[protocol.Speaker]*Owner // guarded by mu
@@ -100,8 +100,8 @@ func (o *Owners) Refuse(to protocol.Speaker, why error) {
 	}})
 }
 
-// Announce sends the leader's address to all owners of a namespace, except those with a queued reply of another kind. It ends
-// their backoff.
+// Announce sends the leader's address to all owners of a namespace, except those with a queued reply of
+// another kind. It ends their backoff.
 func (o *Owners) Announce(ns leasehold.Namespace, n protocol.NotLeader) {
 	m := redirect(n)
 	o.mu.Lock()

@@ -103,9 +103,9 @@ func (r *receiver) sendReply() error {
 	return r.send(m)
 }
 
-// serve runs a stream until the peer closes it, a request is invalid, the stream's context ends,
-// another stream replaces it, or the manager ends. The receiving goroutine ends with the gRPC stream, after the handler has
-// returned; group.Close waits for it.
+// serve runs a stream until the peer closes it, a request is invalid, the stream's context ends, another
+// stream replaces it, or the manager ends. The receiving goroutine ends with the gRPC stream, after the
+// handler has returned; group.Close waits for it.
 func serve[Req any](g *group, r *receiver, recv func() (*Req, error), handle func(*Req) error) error {
 	ended := make(chan error, 1)
 	g.running.Go(func() { ended <- receive(recv, handle) })

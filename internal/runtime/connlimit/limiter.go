@@ -2,8 +2,8 @@ package connlimit
 
 import "time"
 
-// A limiter is a rate limiter with a burst, like that of golang.org/x/time/rate, which the libraries must not link. It
-// is guarded by the listener's mutex.
+// A limiter is a rate limiter with a burst, like that of golang.org/x/time/rate, which the libraries must
+// not link. It is guarded by the listener's mutex.
 type limiter struct {
 	interval time.Duration // between events
 	burst    time.Duration // interval times the burst without the first event

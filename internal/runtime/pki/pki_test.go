@@ -310,8 +310,8 @@ func TestNewToken(t *testing.T) {
 	}
 }
 
-// A CA with a revocation list can be replaced by another one of the same domain, as docs/OPERATIONS.md describes; the list
-// stays.
+// A CA with a revocation list can be replaced by another one of the same domain, as docs/OPERATIONS.md
+// describes; the list stays.
 func TestReplacedAuthority(t *testing.T) {
 	last, oldDir := create(t)
 	_, newDir := create(t)

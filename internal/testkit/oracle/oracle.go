@@ -1,11 +1,11 @@
 // Package oracle checks the guarantees of Leasehold in a running cluster, independently of the managers.
 //
-// For dual ownership and generations every owner checks its keys periodically (a [Sentinel]) and records the successful
-// checks (a [Record]), with times of a clock that all processes of a computer share. An [Oracle] compares the
-// records.
+// For dual ownership and generations every owner checks its keys periodically (a [Sentinel]) and records
+// the successful checks (a [Record]), with times of a clock that all processes of a computer share. An
+// [Oracle] compares the records.
 //
-// For services that store values, [Registers] is a history of requests, and [RegisterModel] the model for a linearizability
-// checker.
+// For services that store values, [Registers] is a history of requests, and [RegisterModel] the model for a
+// linearizability checker.
 package oracle
 
 import (
@@ -19,10 +19,11 @@ import (
 
 // An Oracle compares the times at which owners held each key.
 //
-// A tenure is the time for which one session held a key with one generation. Its records have successful calls, each at an
-// instant between the start and the end of the call. So the tenure began no later than the end of the first call, and
-// ended no earlier than the start of the last one. Two tenures of a key overlap if each began, in this sense, no later than
-// the other ended. Overlaps that are possible but not certain do not count.
+// A tenure is the time for which one session held a key with one generation. Its records have successful
+// calls, each at an instant between the start and the end of the call. So the tenure began no later than
+// the end of the first call, and ended no earlier than the start of the last one. Two tenures of a key
+// overlap if each began, in this sense, no later than the other ended. Overlaps that are possible but not
+// certain do not count.
 //
 // It is safe for concurrent use. It keeps the last few tenures per key, for a bounded number of keys.
 type Oracle struct {
@@ -52,8 +53,8 @@ type tenure struct {
 	reversed   bool // has been counted
 }
 
-// maxTenures is the maximum number of tenures per key. A key moves at most a few times per minute, and records are late by
-// milliseconds.
+// maxTenures is the maximum number of tenures per key. A key moves at most a few times per minute, and
+// records are late by milliseconds.
 const maxTenures = 8
 
 // New returns an oracle for at most maxKeys keys.

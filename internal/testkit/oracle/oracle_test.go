@@ -11,8 +11,8 @@ import (
 
 const someKey leasehold.Key = 7
 
-// seen returns a record with a Check between the first two times and a Held between the third and fourth, unless these are
-// 0.
+// seen returns a record with a Check between the first two times and a Held between the third and fourth,
+// unless these are 0.
 func seen(session byte, g leasehold.Generation, times ...Time) Record {
 	r := Record{Key: someKey, Session: leasehold.Session{session}, Generation: g, Check: Span{times[0], times[1]}}
 	if len(times) == 4 {
@@ -88,8 +88,8 @@ func TestOracleHasNoFalsePositives(t *testing.T) {
 	})
 }
 
-// turns returns records of consecutive owners of a key. Each call has a true instant between its two clock readings. Calls of two
-// owners may overlap, their true instants never do.
+// turns returns records of consecutive owners of a key. Each call has a true instant between its two clock
+// readings. Calls of two owners may overlap, their true instants never do.
 func turns(t *rapid.T) []Record {
 	var records []Record
 	now := Time(100)

@@ -11,8 +11,9 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Record is the fact that an owner held a key. Writes of a few records to a pipe are atomic, so a killed process writes no partial
-// record. The order of the fields is the format, for compatibility with owners of older builds.
+// A Record is the fact that an owner held a key. Writes of a few records to a pipe are atomic, so a killed
+// process writes no partial record. The order of the fields is the format, for compatibility with owners of
+// older builds.
 type Record struct {
 	Key        leasehold.Key
 	Generation leasehold.Generation

@@ -118,9 +118,9 @@ func (r *Registers) Lost(loss leasehold.Loss) {
 // Never is the return time of an operation with an unknown outcome.
 const Never = 1 << 62
 
-// Ask sends random requests and records the replies. After [leasehold.ErrIndeterminate] the request may have been executed, after any
-// other error it was not. The function may change the request to the executed part: a swap that failed after its read is a
-// read.
+// Ask sends random requests and records the replies. After [leasehold.ErrIndeterminate] the request may
+// have been executed, after any other error it was not. The function may change the request to the executed
+// part: a swap that failed after its read is a read.
 func (r *Registers) Ask(client, times int, every time.Duration, random *rand.Rand, request func(*Request) (Answer, error)) {
 	for i := range times {
 		time.Sleep(time.Duration(random.Int64N(int64(2 * every))))

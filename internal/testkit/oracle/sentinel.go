@@ -13,11 +13,11 @@ type Leases interface {
 	Check(key leasehold.Key) (owner.Lease, bool)
 }
 
-// A Sentinel records the keys that an owner holds, without requests. Requests are not sufficient: callers with a newer table send
-// no requests to the old owner, even if its checks still succeed.
+// A Sentinel records the keys that an owner holds, without requests. Requests are not sufficient: callers
+// with a newer table send no requests to the old owner, even if its checks still succeed.
 //
-// It checks all keys in rounds. It records the start and the end of each tenure, and periodically its continuation. The last
-// tenures of a killed process may be incomplete. It is for one goroutine.
+// It checks all keys in rounds. It records the start and the end of each tenure, and periodically its
+// continuation. The last tenures of a killed process may be incomplete. It is for one goroutine.
 type Sentinel struct {
 	leases  Leases
 	session leasehold.Session
@@ -36,9 +36,9 @@ type keyTenure struct {
 }
 
 const (
-	// The pause between two rounds is pausePerRound times the duration of the round, from minPause to maxPause. 2,000 keys take
-	// about 0.1 ms; many more are checked less often. maxPause matters after a round during which the process was
-	// stopped: stale leases are most likely then.
+	// The pause between two rounds is pausePerRound times the duration of the round, from minPause to
+	// maxPause. 2,000 keys take about 0.1 ms; many more are checked less often. maxPause matters after a
+	// round during which the process was stopped: stale leases are most likely then.
 	minPause      = 15 * time.Millisecond
 	pausePerRound = 20
 	maxPause      = 100 * time.Millisecond

@@ -1,5 +1,6 @@
-// Package quick selects the tests of a run with -short. It is for packages whose tests take minutes: TestMain selects the
-// tests for "make test", and "make check" runs all. It has no effect with -run or -skip.
+// Package quick selects the tests of a run with -short. It is for packages whose tests take minutes:
+// TestMain selects the tests for "make test", and "make check" runs all. It has no effect with -run or
+// -skip.
 package quick
 
 import (

@@ -23,8 +23,8 @@ type Server struct {
 	log    tail
 }
 
-// start starts a server that runs until Stop or the end of the test, and waits for its log message ready. It returns nil if the server
-// exits before that.
+// start starts a server that runs until Stop or the end of the test, and waits for its log message ready.
+// It returns nil if the server exits before that.
 func start(t testing.TB, cmd *exec.Cmd, stop syscall.Signal, ready string) *Server {
 	t.Helper()
 	s := &Server{cmd: cmd, stop: stop, exited: make(chan struct{})}
