@@ -5,11 +5,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
 
-// maxAnswers bounds the different answers that are kept at one LSN. A lookup that is alone with
-// what it lacks gains nothing from it.
+// maxAnswers is the maximum number of cached replies at one LSN. A reply to a single lookup needs no cache.
 const maxAnswers = 64
 
-// answers has the newest encoded answers of a namespace. Thousands of lookups may ask for the same:
+// answers caches the newest encoded replies of a namespace. Thousands of lookups may need the same reply:
 // those that missed the same update, those without a table, and those that have all changes.
 type answers struct {
 	snapshot *update
@@ -17,15 +16,14 @@ type answers struct {
 	changes  map[gap]*update
 }
 
-// A gap is what a lookup lacks: n changes after an LSN. Up to a leader's LSN there is one history,
+// A gap is the changes that a lookup lacks: n changes after an LSN. Up to a leader's LSN there is one history,
 // so it identifies the changes.
 type gap struct {
 	from leasehold.LSN
 	n    int
 }
 
-// share returns the update for a reply. Replies that differ only in what is the lookup's own,
-// Echo and Age, share one.
+// share returns the update for a reply. Replies that differ only in Echo and Age share one.
 func (a *answers) share(reply *protocol.LookupReply) *update {
 	if reply.Snapshot != nil {
 		if s := a.snapshot; s == nil || s.reply.Snapshot != reply.Snapshot || !sameSource(s.reply, reply) {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// bulkSize is from which size on a message needs a slot: twice what gRPC buffers before it
-	// has sent any of it.
+	// bulkSize is the minimum size of a message that needs a slot: twice the size of gRPC's send
+	// buffer.
 	bulkSize = 128 << 10
-	// maxBulkTime is how long a slow lookup keeps a slot: short, so that lookups that never read
-	// do not keep others from their tables.
+	// maxBulkTime is the maximum time that a lookup keeps a slot: short, so that lookups that do not read
+	// do not block others.
 	maxBulkTime = 25 * time.Millisecond
 )
 
-// bulkSlots is how many bulk messages are sent at a time.
+// bulkSlots returns the maximum number of concurrent bulk messages.
 func bulkSlots() int { return 16 * runtime.GOMAXPROCS(0) }
 
 // sendMessage sends a message, and waits for a slot if it is bulk.
@@ -41,7 +41,7 @@ func (s *Lookup) sendBulk(m message) error {
 	case <-ctx.Done():
 		return wire.FromError(ctx.Err())
 	case <-s.lookups.done:
-		return nil // serve returns why
+		return nil // serve returns the reason
 	}
 	free := sync.OnceFunc(func() { <-slots })
 	late := time.AfterFunc(maxBulkTime, free)

@@ -8,14 +8,14 @@
 // and a receiver discards an older one. A lookup's queue also holds up to maxQueuedUpdates
 // updates, oldest first. A reply removes the updates whose changes it includes. If the queue is
 // full, all its updates are dropped; the next one starts at an LSN that the lookup does not have,
-// and the lookup asks for what it missed.
+// and the lookup requests the missing changes.
 //
 // One goroutine at a time sends on a stream: the one that has acquired its queue. There are three
 // kinds. The goroutine that received a request sends the small reply to it, if the machine was
 // idle; this saves waking another. A wave sends updates. The handler of the stream sends the rest:
 // it is woken whenever messages wait in a queue that no goroutine has acquired.
 //
-// Requests are conflated too: of the questions of a lookup only the newest waits for the machine.
+// Requests are conflated, too: only the newest request of a lookup is queued for the machine.
 //
 // # Waves
 //
@@ -47,7 +47,7 @@
 //   - Gaps are detectable: dropped updates are always followed by a newer one or a reply.
 //   - Progress: a queue with messages is acquired, or its handler is awake. After a failed send no
 //     goroutine sends on that stream again, except that a wave leaves this to the handler.
-//   - Memory: per owner one reply; per lookup one question, one reply and maxQueuedUpdates shared
+//   - Memory: per owner one reply; per lookup one request, one reply and maxQueuedUpdates shared
 //     updates; per namespace one batch with at most maxQueuedUpdates messages of at most
 //     maxBatchChanges changes, one snapshot and maxAnswers encoded answers.
 //   - A slow receiver costs others at most 40 ms in the first wave that meets it, 10 ms if others

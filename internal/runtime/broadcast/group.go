@@ -11,18 +11,18 @@ import (
 type Config struct {
 	// Self is the manager's address, for errors.
 	Self string
-	// MaxStreams is how many owners or lookups may be connected.
+	// MaxStreams is the maximum number of connected owners or lookups.
 	MaxStreams int
-	// MaxDirect is how many lookups of a namespace get their updates through their queues. More
-	// get them in waves. Default: 512.
+	// MaxDirect is the maximum number of lookups of a namespace that get updates through their queues; with more,
+	// updates go in waves. Default 512.
 	MaxDirect int
 }
 
-// A group is what Owners and Lookups have in common: a bounded number of streams.
+// A group is the common part of Owners and Lookups: a bounded number of streams.
 type group struct {
 	cfg     Config
 	done    <-chan struct{} // closed when the manager ends
-	running sync.WaitGroup  // listeners and waves
+	running sync.WaitGroup  // receivers and waves
 
 	mu     sync.Mutex
 	closed bool
@@ -31,7 +31,7 @@ type group struct {
 
 func newGroup(ctx context.Context, cfg Config) group { return group{cfg: cfg, done: ctx.Done()} }
 
-// admit counts a stream, unless there are too many. The lock is held.
+// admit counts a stream, or returns an error at the limit. g.mu is held.
 func (g *group) admit(op, kind, hint string) error {
 	select {
 	case <-g.done:
@@ -39,7 +39,7 @@ func (g *group) admit(op, kind, hint string) error {
 	default:
 	}
 	if g.count >= g.cfg.MaxStreams {
-		return leasehold.Errorf(op, leasehold.ErrLimit, "", "this manager has %d %s connected, and that is its limit%s", g.count, kind, hint)
+		return leasehold.Errorf(op, leasehold.ErrLimit, "", "connection rejected: this manager has %d %s connected, its limit%s", g.count, kind, hint)
 	}
 	g.count++
 	return nil

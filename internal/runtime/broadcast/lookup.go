@@ -16,21 +16,20 @@ type Lookup struct {
 	recv    func() (*leaseholdv1.FollowRequest, error)
 
 	// The following are guarded by the lock of lookups.
-	namespace leasehold.Namespace // once it is known
-	since     mono.Instant        // when it subscribed
+	namespace leasehold.Namespace // set by Subscribe
+	since     mono.Instant        // time of Subscribe
 
 	// The following are guarded by the receiver's lock.
-	question *protocol.LookupRequest // that waits for the machine, nil if none
-	asked    mono.Instant            // when it last asked
-	lsn      leasehold.LSN           // the last change that it had then
-	behind   uint64                  // how many changes it lacked
+	question *protocol.LookupRequest // queued for the machine, nil if none
+	asked    mono.Instant            // time of the last request
+	lsn      leasehold.LSN           // LSN of the lookup at that request
+	behind   uint64                  // number of changes that it lacked
 }
 
-// ID returns the number of the stream, which the machine has as the name of the lookup.
+// ID returns the number of the stream, which identifies the lookup in the machine.
 func (s *Lookup) ID() uint64 { return s.id }
 
-// Serve calls handle for each request, one at a time, and sends what is meant for the lookup, until
-// the stream ends.
+// Serve calls handle for each request, one at a time, and sends the lookup's messages, until the stream ends.
 func (s *Lookup) Serve(handle func(*leaseholdv1.FollowRequest) error) error {
 	defer s.leave()
 	return serve(&s.lookups.group, &s.receiver, s.recv, handle)
@@ -69,10 +68,9 @@ func (s *Lookup) leave() {
 	}
 }
 
-// Ask takes a question, in place of the one that waits for the machine, and reports whether none
-// did. Then the machine must be given [Lookup.Question] when it is idle. A lookup that gets no
-// answer asks again, so a slow manager would otherwise answer ever more questions whose answers
-// the lookup discards.
+// Ask queues a request, in place of a queued one, and reports whether the queue was empty. Then the caller
+// passes [Lookup.Question] to the machine when it is idle. A lookup without a reply retries, so a slow
+// manager would otherwise send ever more replies that the lookup discards.
 func (s *Lookup) Ask(now mono.Instant, r *protocol.LookupRequest) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +79,7 @@ func (s *Lookup) Ask(now mono.Instant, r *protocol.LookupRequest) (first bool) {
 	return first
 }
 
-// Question removes the question that waits.
+// Question removes and returns the queued request.
 func (s *Lookup) Question() *protocol.LookupRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +88,7 @@ func (s *Lookup) Question() *protocol.LookupRequest {
 	return r
 }
 
-// answered records how many changes the lookup lacked when it asked.
+// answered records the number of changes that the lookup lacked at its request.
 func (s *Lookup) answered(lsn leasehold.LSN) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 
 const (
 	defaultMaxDirect = 512
-	// maxListed bounds how many lookups List returns.
+	// maxListed is the maximum number of lookups in the result of List.
 	maxListed = 1024
 )
 
@@ -25,7 +25,7 @@ const (
 // safe for concurrent use.
 type Lookups struct {
 	group
-	slots chan struct{} // has one element for each bulk message that is being sent
+	slots chan struct{} // one element per bulk message that is being sent
 
 	// The following are guarded by mu.
 	lastID     uint64
@@ -66,7 +66,7 @@ func (l *Lookups) Open(stream grpc.BidiStreamingServer[leaseholdv1.FollowRequest
 	return s, nil
 }
 
-// Broadcast sends a reply to all lookups of a namespace. The reply must not be changed any more.
+// Broadcast sends a reply to all lookups of a namespace. The caller must not modify the reply afterwards.
 func (l *Lookups) Broadcast(reply *protocol.LookupReply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *Lookups) Broadcast(reply *protocol.LookupReply) {
 	}
 }
 
-// Answer sends a lookup the reply to its question. The reply must not be changed any more.
+// Answer sends a lookup the reply to its request. The caller must not modify the reply afterwards.
 func (l *Lookups) Answer(to uint64, reply *protocol.LookupReply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,9 +144,9 @@ func (l *Lookups) List(now mono.Instant, name leasehold.Namespace) *leaseholdv1.
 	}
 	l.mu.Unlock()
 	slices.SortFunc(streams, byID)
-	answer := &leaseholdv1.ListLookupsResponse{Total: uint32(len(streams))}
+	response := &leaseholdv1.ListLookupsResponse{Total: uint32(len(streams))}
 	for _, s := range streams[:min(maxListed, len(streams))] {
-		answer.Lookups = append(answer.Lookups, s.status(now))
+		response.Lookups = append(response.Lookups, s.status(now))
 	}
-	return answer
+	return response
 }

@@ -11,8 +11,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A lookup that does not read costs a bounded amount of memory, and what it gets in the end shows
-// that something is missing.
+// A lookup that does not read costs bounded memory, and detects the gap by the messages that it receives
+// later.
 func TestSlowLookup(t *testing.T) {
 	l := NewLookups(t.Context(), Config{MaxStreams: 8})
 	s := open(t, l, &fakeStream{ctx: t.Context()})
@@ -50,7 +50,7 @@ func TestUpdateIsEncodedOnce(t *testing.T) {
 	}
 }
 
-// Of the questions that a lookup asks while the machine is busy, the machine gets the newest, once.
+// Of several requests of a lookup during a busy step the machine gets the newest, once.
 func TestNewestQuestion(t *testing.T) {
 	var s Lookup
 	ask := func(seq protocol.Seq, lsn leasehold.LSN) bool {
@@ -71,8 +71,8 @@ func TestNewestQuestion(t *testing.T) {
 	}
 }
 
-// The listener sends the reply to its request, and the handler is not woken for it. The handler
-// sends what the listener does not.
+// The receiving goroutine sends the reply to its request without waking the handler. The handler sends all other
+// messages.
 func TestRespond(t *testing.T) {
 	l := NewLookups(t.Context(), Config{MaxStreams: 8})
 	s := open(t, l, &fakeStream{ctx: t.Context()})
@@ -116,7 +116,7 @@ func TestRespond(t *testing.T) {
 	broken := errors.New("broken")
 	s.send = func(message) error { return broken }
 	if _, err := s.Respond(reply(true)); !errors.Is(err, broken) || s.acquire() {
-		t.Errorf("a broken stream is sent on: %v", err)
+		t.Errorf("a message is sent on a broken stream: %v", err)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestRespondLeavesBulk(t *testing.T) {
 	l := NewLookups(t.Context(), Config{MaxStreams: 8})
 	s := open(t, l, &fakeStream{ctx: t.Context()})
 	s.send = func(message) error {
-		t.Error("a bulk reply is sent by the listener")
+		t.Error("the receiving goroutine sends a bulk reply")
 		return nil
 	}
 	ran, err := s.Respond(func() bool {

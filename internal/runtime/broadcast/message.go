@@ -21,7 +21,7 @@ type message struct {
 // none reports whether there is no message.
 func (m message) none() bool { return m.response == nil && m.update == nil }
 
-// payload returns what is sent on the stream.
+// payload returns the message for the stream.
 func (m message) payload() (any, error) {
 	switch r := m.response.(type) {
 	case nil:
@@ -62,7 +62,7 @@ func (u *update) encode() (*wire.Frame, error) {
 	return u.frame, u.err
 }
 
-// updates returns the messages that broadcast replies.
+// updates returns the messages for a broadcast of replies.
 func updates(replies ...*protocol.LookupReply) []message {
 	out := make([]message, len(replies))
 	for i, r := range replies {

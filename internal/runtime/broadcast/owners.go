@@ -12,9 +12,9 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// Owners has the streams of owners. They are found by session, and by the names of namespace and
-// owner as well, which access control has checked: a client that has learnt the session of another
-// owner must not replace its stream. Its methods are safe for concurrent use.
+// Owners has the streams of owners. Their key is the session with the names of namespace and owner, which
+// access control has checked: a client that knows the session of another owner must not replace its stream.
+// It is safe for concurrent use.
 type Owners struct {
 	group
 	streams map[protocol.Speaker]*Owner // guarded by mu
@@ -25,7 +25,7 @@ type Owner struct {
 	receiver
 	owners  *Owners
 	recv    func() (*leaseholdv1.HoldRequest, error)
-	speaker protocol.Speaker // once it is known; guarded by the lock of owners
+	speaker protocol.Speaker // set by Register; guarded by the mutex of owners
 }
 
 // NewOwners returns Owners whose streams end with the context.
@@ -45,15 +45,14 @@ func (o *Owners) Open(stream grpc.BidiStreamingServer[leaseholdv1.HoldRequest, l
 	return s, nil
 }
 
-// Serve calls handle for each request, one at a time, and sends what is meant for the owner, until
-// the stream ends.
+// Serve calls handle for each request, one at a time, and sends the owner's messages, until the stream ends.
 func (s *Owner) Serve(handle func(*leaseholdv1.HoldRequest) error) error {
 	defer s.leave()
 	return serve(&s.owners.group, &s.receiver, s.recv, handle)
 }
 
-// Register makes this stream the one of a session, and ends the one before it: a session is one
-// process, which has connected anew.
+// Register makes this stream the current one of a session, and ends the previous one: the process of the session has
+// reconnected.
 func (s *Owner) Register(speaker protocol.Speaker) {
 	o := s.owners
 	o.mu.Lock()
@@ -86,7 +85,7 @@ func (s *Owner) sendMessage(m message) error {
 	return s.transmit(m)
 }
 
-// Reply sends a reply to a session, if it is connected. The reply must not be changed any more.
+// Reply sends a reply to a session, if it is connected. The caller must not modify the reply afterwards.
 func (o *Owners) Reply(to protocol.Speaker, r *protocol.LeaseReply) {
 	o.put(to, message{response: r})
 }
@@ -94,15 +93,15 @@ func (o *Owners) Reply(to protocol.Speaker, r *protocol.LeaseReply) {
 // Redirect sends a session to the leader.
 func (o *Owners) Redirect(to protocol.Speaker, n protocol.NotLeader) { o.put(to, redirect(n)) }
 
-// Refuse sends a session the reason why it is refused.
+// Refuse sends a session the reason of its rejection.
 func (o *Owners) Refuse(to protocol.Speaker, why error) {
 	o.put(to, message{response: &leaseholdv1.HoldResponse{
 		Version: wire.Version, Kind: &leaseholdv1.HoldResponse_Refusal{Refusal: wire.FromRefusal(why)},
 	}})
 }
 
-// Announce sends the leader's address to all owners of a namespace, except those for which a reply
-// of another kind waits. It saves them the rest of their backoff.
+// Announce sends the leader's address to all owners of a namespace, except those with a queued reply of
+// another kind. It ends their backoff.
 func (o *Owners) Announce(ns leasehold.Namespace, n protocol.NotLeader) {
 	m := redirect(n)
 	o.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A holdStream keeps what is sent to an owner.
+// A holdStream records the messages to an owner.
 type holdStream struct {
 	grpc.BidiStreamingServer[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
 	onSend func()
@@ -58,7 +58,7 @@ func TestNewestMessageWaitsForAnOwner(t *testing.T) {
 	}
 }
 
-// One goroutine at a time sends to an owner, and what is put meanwhile is sent after it.
+// One goroutine at a time sends to an owner; messages that are added meanwhile are sent after it.
 func TestOneSenderPerOwner(t *testing.T) {
 	o := NewOwners(t.Context(), Config{MaxStreams: 1})
 	ann := speaker("n", "ann")
@@ -107,7 +107,7 @@ func TestAnnounce(t *testing.T) {
 		owners[at.Owner], streams[at.Owner] = connectOwner(t, o, at)
 	}
 	o.Reply(speaker("n", "bob"), &protocol.LeaseReply{Seq: 1})
-	o.Redirect(speaker("n", "cat"), protocol.NotLeader{Term: 2}) // it has asked too soon
+	o.Redirect(speaker("n", "cat"), protocol.NotLeader{Term: 2}) // queued before Announce
 	o.Announce("n", protocol.NotLeader{Term: 2, Leader: "m"})
 	for name, s := range owners {
 		if err := s.flush(); err != nil {

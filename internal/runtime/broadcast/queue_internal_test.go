@@ -74,10 +74,10 @@ func TestAcquire(t *testing.T) {
 		t.Error("the handler is woken while another goroutine is sending")
 	}
 	if q.release(nil, false); !q.needsHandler() {
-		t.Error("the handler is not woken for what was added meanwhile")
+		t.Error("the handler is not woken for a message that was added meanwhile")
 	}
 	if q.acquireForWave(nil) {
-		t.Error("a wave overtakes what is queued")
+		t.Error("a wave overtakes queued messages")
 	}
 	q.acquire()
 	if _, ok := q.take(); !ok || q.acquireForWave(nil) {
@@ -251,6 +251,6 @@ func (m *queueModel) finish() {
 		m.check()
 	}
 	if m.seen != m.lsn {
-		m.t.Fatalf("the lookup has seen change %d of %d, and does not know that it lacks any", m.seen, m.lsn)
+		m.t.Fatalf("the lookup has seen change %d of %d, and has no gap to detect that", m.seen, m.lsn)
 	}
 }

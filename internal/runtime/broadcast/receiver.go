@@ -16,7 +16,7 @@ type receiver struct {
 	stream   grpc.ServerStream
 	send     func(message) error // sends on stream
 	ready    chan struct{}       // wakes the handler
-	replaced chan struct{}       // closed when another stream takes the place of this one; nil if none can
+	replaced chan struct{}       // closed when another stream replaces this one; nil if none can
 	left     bool                // the handler has returned; guarded by the group's lock
 
 	mu    sync.Mutex
@@ -103,12 +103,12 @@ func (r *receiver) sendReply() error {
 	return r.send(m)
 }
 
-// serve runs a stream until the peer closes it, a request is invalid, the stream's context ends,
-// another stream replaces it, or the manager ends. The listener ends when gRPC does so with the
-// stream, after the handler has returned; group.Close waits for it.
+// serve runs a stream until the peer closes it, a request is invalid, the stream's context ends, another
+// stream replaces it, or the manager ends. The receiving goroutine ends with the gRPC stream, after the
+// handler has returned; group.Close waits for it.
 func serve[Req any](g *group, r *receiver, recv func() (*Req, error), handle func(*Req) error) error {
 	ended := make(chan error, 1)
-	g.running.Go(func() { ended <- listen(recv, handle) })
+	g.running.Go(func() { ended <- receive(recv, handle) })
 	ctx := r.stream.Context()
 	for {
 		select {
@@ -118,9 +118,9 @@ func serve[Req any](g *group, r *receiver, recv func() (*Req, error), handle fun
 			}
 			return wire.FromError(err)
 		case <-ctx.Done():
-			return wire.FromError(ctx.Err()) // the policy knows why, if it was that
+			return wire.FromError(ctx.Err()) // access control has the reason, if it ended the context
 		case <-r.replaced:
-			return wire.FromError(leasehold.Errorf("serve", leasehold.ErrClosed, g.cfg.Self, "another stream has taken the place of this one"))
+			return wire.FromError(leasehold.Errorf("serve", leasehold.ErrClosed, g.cfg.Self, "stream closed: a newer stream of this session has replaced it"))
 		case <-g.done:
 			return wire.FromError(leasehold.Errorf("serve", leasehold.ErrUnavailable, g.cfg.Self, "this manager is shutting down"))
 		case <-r.ready:
@@ -131,7 +131,7 @@ func serve[Req any](g *group, r *receiver, recv func() (*Req, error), handle fun
 	}
 }
 
-func listen[Req any](recv func() (*Req, error), handle func(*Req) error) error {
+func receive[Req any](recv func() (*Req, error), handle func(*Req) error) error {
 	for {
 		request, err := recv()
 		if err != nil {

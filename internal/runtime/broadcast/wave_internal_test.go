@@ -89,7 +89,7 @@ func connect(t *testing.T, n int) (l *Lookups, all []*client) {
 		l.Close()
 		synctest.Wait()
 		if l.Count() != 0 || len(l.CountByNamespace()) != 0 {
-			t.Errorf("%d lookups are still there", l.Count())
+			t.Errorf("%d lookups are connected", l.Count())
 		}
 	})
 	return l, all
@@ -123,8 +123,7 @@ func TestWaves(t *testing.T) {
 	})
 }
 
-// Lookups that do not read delay the others once each, for a moment. They get what was sent
-// meanwhile later, in order.
+// Lookups that do not read delay the others once each, for a moment. They receive the updates later, in order.
 func TestWavesPassTheSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lookups, blocked, changes = 2 * defaultMaxDirect, maxWaveSenders / 2, 10

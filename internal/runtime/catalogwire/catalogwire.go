@@ -1,5 +1,5 @@
-// Package catalogwire converts the catalog of namespaces to and from protobuf, for stores and for messages between managers. Owners
-// and lookups do not link it.
+// Package catalogwire converts the catalog of namespaces to and from protobuf, for stores and for messages
+// between managers. Owners and lookups do not link it.
 package catalogwire
 
 import (

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Boot returns a name of the current boot and the time since it, including suspends. Processes with the same name have
-// the same clock. The name is empty if the system does not provide it.
+// Boot returns a name of the current boot and the time since it, including suspends. Processes with the
+// same name have the same clock. The name is empty if the system does not provide it.
 func Boot() (name string, uptime time.Duration) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

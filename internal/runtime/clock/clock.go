@@ -21,8 +21,8 @@ func New() *Clock { return &Clock{base: time.Now()} }
 // [Detector].
 func (c *Clock) Now() mono.Instant { return mono.Instant(time.Since(c.base)) }
 
-// Beats returns the beats of the current wall clock. If that is set later, or the computer is suspended, the beats of this process
-// differ from those of others until its restart.
+// Beats returns the beats of the current wall clock. If that is set later, or the computer is suspended,
+// the beats of this process differ from those of others until its restart.
 func (c *Clock) Beats() mono.Beats {
 	now, wall := c.Both()
 	return mono.BeatsAt(now.Add(-time.Duration(wall.UnixNano()) % mono.LongestBeat))

@@ -13,23 +13,23 @@ import (
 //
 // # Design
 //
-// Problem: Go's monotonic clock is CLOCK_MONOTONIC, which does not advance while the computer is suspended. A lease with
-// one second left on it may have expired hours ago for all other processes. CLOCK_BOOTTIME advances, but reading
-// it takes a system call of 200 ns or more. A check of a lease may take at most twice the 40 ns of a
-// time.Since.
+// Problem: Go's monotonic clock is CLOCK_MONOTONIC, which does not advance while the computer is suspended.
+// A lease with one second left on it may have expired hours ago for all other processes. CLOCK_BOOTTIME
+// advances, but reading it takes a system call of 200 ns or more. A check of a lease may take at most twice
+// the 40 ns of a time.Since.
 //
 // Idea: the wall clock of a suspended computer advances, too, so its offset to the monotonic clock grows by the
 // duration of the suspend. time.Now reads both clocks without a system call, for twice the cost of time.Since.
 // So the detector compares the offset if the last comparison is more than 10 microseconds old.
 //
-// Why this is enough: before a suspend the kernel stops all processes and devices one by one, and resumes the devices before
-// any process. The monotonic clock advances meanwhile. No kernel does that within 10 microseconds, so the first
-// check after a suspend always compares.
+// Why this is enough: before a suspend the kernel stops all processes and devices one by one, and resumes
+// the devices before any process. The monotonic clock advances meanwhile. No kernel does that within 10
+// microseconds, so the first check after a suspend always compares.
 //
-// A changed offset may also mean that the wall clock was set, which must have no effect. Then the detector reads the
-// total time of suspends since boot, on Linux the difference of CLOCK_BOOTTIME and CLOCK_MONOTONIC. Other systems do not
-// report it: there a wall clock that is set forward counts as a suspend, which costs leases but is safe. One that
-// is set back does not.
+// A changed offset may also mean that the wall clock was set, which must have no effect. Then the detector
+// reads the total time of suspends since boot, on Linux the difference of CLOCK_BOOTTIME and
+// CLOCK_MONOTONIC. Other systems do not report it: there a wall clock that is set forward counts as a
+// suspend, which costs leases but is safe. One that is set back does not.
 //
 // It does not detect:
 //
@@ -62,8 +62,8 @@ type Detector struct {
 // checkInterval is the validity of a comparison.
 const checkInterval = 10 * time.Microsecond
 
-// offsetInterval is the interval of updates of the offset. It drifts by up to 500 microseconds per second on systems that
-// slew the wall clock but not the monotonic one.
+// offsetInterval is the interval of updates of the offset. It drifts by up to 500 microseconds per second
+// on systems that slew the wall clock but not the monotonic one.
 const offsetInterval = 10 * time.Second
 
 // A Source provides the readings of a detector. It is safe for concurrent use.
@@ -89,11 +89,12 @@ func NewDetectorOf(c *Clock, s Source) *Detector {
 	return d
 }
 
-// Epoch returns the number of detected suspends. State that is invalid after a suspend is stored with the epoch of its
-// creation, and is valid only in the same epoch. now is the current instant, read just before the call.
+// Epoch returns the number of detected suspends. State that is invalid after a suspend is stored with the
+// epoch of its creation, and is valid only in the same epoch. now is the current instant, read just before
+// the call.
 //
-// It is safe for concurrent use, does not allocate, and takes one or two nanoseconds; one call per 10 microseconds takes
-// about twice the time of time.Since.
+// It is safe for concurrent use, does not allocate, and takes one or two nanoseconds; one call per 10
+// microseconds takes about twice the time of time.Since.
 func (d *Detector) Epoch(now mono.Instant) uint64 {
 	if int64(now)-d.checked.Load() < int64(checkInterval) {
 		return d.epoch.Load()
@@ -101,8 +102,8 @@ func (d *Detector) Epoch(now mono.Instant) uint64 {
 	return d.check(now)
 }
 
-// check compares the offset with the last one. It stores the instant before the comparison: the instant after it would
-// hide a suspend in between.
+// check compares the offset with the last one. It stores the instant before the comparison: the instant
+// after it would hide a suspend in between.
 func (d *Detector) check(now mono.Instant) uint64 {
 	diff := d.source.Offset() - time.Duration(d.offset.Load())
 	if diff.Abs() > d.source.Tolerance() {

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tolerance is small, because a larger difference costs only a few system calls: on Linux, slewing changes both clocks
-// alike.
+// Tolerance is small, because a larger difference costs only a few system calls: on Linux, slewing changes
+// both clocks alike.
 func (system) Tolerance() time.Duration { return time.Millisecond }
 
-// Suspended returns CLOCK_BOOTTIME minus CLOCK_MONOTONIC. They are read one after the other: the time in between increases
-// the result, which is safe. It retries if that time is long.
+// Suspended returns CLOCK_BOOTTIME minus CLOCK_MONOTONIC. They are read one after the other: the time in
+// between increases the result, which is safe. It retries if that time is long.
 func (s system) Suspended() (time.Duration, bool) {
 	var ahead time.Duration
 	for range 8 {

@@ -3,8 +3,6 @@ package connlimit
 import (
 	"net/netip"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // maxHostLimiters is the maximum number of hosts with a rate limiter of their own. The others share one.
@@ -13,31 +11,31 @@ const maxHostLimiters = 1 << 14
 // hostLimiters limits the rate of handshakes per host. It is guarded by the listener's mutex.
 type hostLimiters struct {
 	perSecond int // per host; 0: no limit
-	byHost    map[netip.Prefix]*rate.Limiter
-	shared    *rate.Limiter // of hosts beyond maxHostLimiters
-	pruned    time.Time     // when idle hosts were last removed
+	byHost    map[netip.Prefix]*limiter
+	shared    *limiter  // of hosts beyond maxHostLimiters
+	pruned    time.Time // when idle hosts were last removed
 }
 
 func newHostLimiters(perSecond int) hostLimiters {
-	h := hostLimiters{perSecond: perSecond, byHost: make(map[netip.Prefix]*rate.Limiter)}
-	h.shared = h.newLimiter()
+	h := hostLimiters{perSecond: perSecond, byHost: make(map[netip.Prefix]*limiter)}
+	if perSecond > 0 {
+		h.shared = h.newLimiter()
+	}
 	return h
 }
 
 // newLimiter returns a limiter with a small burst, so that the handshakes of one host interleave with those of
 // others.
-func (h *hostLimiters) newLimiter() *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(h.perSecond), max(1, h.perSecond/10))
-}
+func (h *hostLimiters) newLimiter() *limiter { return newLimiter(h.perSecond, max(1, h.perSecond/10)) }
 
-func (h *hostLimiters) get(host netip.Prefix, now time.Time) *rate.Limiter {
+func (h *hostLimiters) get(host netip.Prefix, now time.Time) *limiter {
 	if found := h.byHost[host]; found != nil {
 		return found
 	}
 	if len(h.byHost) >= maxHostLimiters && now.Sub(h.pruned) >= time.Second {
 		h.pruned = now
-		for host, limiter := range h.byHost {
-			if limiter.TokensAt(now) >= float64(limiter.Burst()) {
+		for host, l := range h.byHost {
+			if l.full(now) {
 				delete(h.byHost, host) // a new limiter has the same state
 			}
 		}
@@ -45,9 +43,9 @@ func (h *hostLimiters) get(host netip.Prefix, now time.Time) *rate.Limiter {
 	if len(h.byHost) >= maxHostLimiters {
 		return h.shared
 	}
-	limiter := h.newLimiter()
-	h.byHost[host] = limiter
-	return limiter
+	added := h.newLimiter()
+	h.byHost[host] = added
+	return added
 }
 
 // awaitHandshake blocks until the handshake rate of the connection's host admits it. It reports false at once if
@@ -59,11 +57,11 @@ func (l *Listener) awaitHandshake(c *conn) bool {
 	}
 	now := time.Now()
 	l.mu.Lock()
-	reservation := l.handshakes.get(host, now).ReserveN(now, 1)
-	delay := reservation.DelayFrom(now)
+	ofHost := l.handshakes.get(host, now)
+	delay := ofHost.reserve(now)
 	tooLong := delay > l.cfg.HandshakeTimeout/2
 	if tooLong {
-		reservation.CancelAt(now)
+		ofHost.cancel()
 		l.drop(Pace)
 	}
 	l.mu.Unlock()

@@ -115,8 +115,8 @@ func (d *Driver[E, A]) run(in *item[E]) {
 	completed = true
 }
 
-// setTimer ensures that the timer fires at wake or earlier. An early wake-up is harmless, and cheaper than a reset of the
-// timer for each event.
+// setTimer ensures that the timer fires at wake or earlier. An early wake-up is harmless, and cheaper than
+// a reset of the timer for each event.
 func (d *Driver[E, A]) setTimer(wake mono.Instant) {
 	if d.timerSet && d.timerAt <= wake {
 		return
@@ -207,14 +207,14 @@ func (d *Driver[E, A]) Post(ctx context.Context, event E) bool {
 	return d.put(ctx, d.inbox, item[E]{event: event})
 }
 
-// PostUrgent is Post with high priority: these events run before all others. Store results renew the leadership, and must not
-// wait behind the requests of a thousand owners.
+// PostUrgent is Post with high priority: these events run before all others. Store results renew the
+// leadership, and must not wait behind the requests of a thousand owners.
 func (d *Driver[E, A]) PostUrgent(ctx context.Context, event E) bool {
 	return d.put(ctx, d.urgent, item[E]{event: event})
 }
 
-// PostLowPriority is Post with low priority: at most maxBeforeLow normal events run before one of these. take returns the event
-// when it is processed, so that a newer one can replace a stale one in the meantime.
+// PostLowPriority is Post with low priority: at most maxBeforeLow normal events run before one of these.
+// take returns the event when it is processed, so that a newer one can replace a stale one in the meantime.
 func (d *Driver[E, A]) PostLowPriority(ctx context.Context, take func() E) bool {
 	return d.put(ctx, d.low, item[E]{take: take})
 }
@@ -231,8 +231,8 @@ func (d *Driver[E, A]) Offer(event E) bool {
 	}
 }
 
-// Do calls f between two steps and waits for it. f may read the machine. Do fails if the context or the driver ends first;
-// f may still be called then.
+// Do calls f between two steps and waits for it. f may read the machine. Do fails if the context or the
+// driver ends first; f may still be called then.
 func (d *Driver[E, A]) Do(ctx context.Context, f func(now mono.Instant)) error {
 	called := make(chan struct{})
 	ok := d.put(ctx, d.urgent, item[E]{do: func(now mono.Instant) {

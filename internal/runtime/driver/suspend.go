@@ -5,8 +5,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 )
 
-// DetectSuspend wraps a machine so that it processes an event after each suspend of the computer before all other events: its
-// instants are then wrong by the duration of the suspend.
+// DetectSuspend wraps a machine so that it processes an event after each suspend of the computer before all
+// other events: its instants are then wrong by the duration of the suspend.
 func DetectSuspend[E, A any](m Machine[E, A], d *clock.Detector, event E) *SuspendAware[E, A] {
 	return &SuspendAware[E, A]{Machine: m, detector: d, event: event}
 }

@@ -85,8 +85,8 @@ func perMessage(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/message")
 }
 
-// BenchmarkUDP sends 512 writes from one process to another and their accepts back, encrypted, over the loopback, with a
-// bounded number in flight. It counts one message per round trip.
+// BenchmarkUDP sends 512 writes from one process to another and their accepts back, encrypted, over the
+// loopback, with a bounded number in flight. It counts one message per round trip.
 func BenchmarkUDP(b *testing.B) {
 	for _, size := range []int{UsualPacket, 8 << 10, MaxPacket} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) { benchmarkUDP(b, size) })

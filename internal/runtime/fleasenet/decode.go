@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A decoder decodes messages from a buffer that is longer than they are by one field. Invalid messages may make it read
-// there, but not beyond.
+// A decoder decodes messages from a buffer that is longer than they are by one field. Invalid messages may
+// make it read there, but not beyond.
 type decoder struct {
 	packetContext
 	b   []byte

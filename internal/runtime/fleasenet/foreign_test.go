@@ -19,8 +19,8 @@ func guest(t *testing.T, id flease.Process, key secret.Text) *packer {
 	return p
 }
 
-// Packets with another fingerprint go to Strange, without their messages, and Reply reaches their sender, whether it is
-// a peer or not.
+// Packets with another fingerprint go to Strange, without their messages, and Reply reaches their sender,
+// whether it is a peer or not.
 func TestOtherFingerprint(t *testing.T) {
 	for _, key := range []secret.Text{{}, aKey} {
 		for _, id := range []flease.Process{1, 7} {

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 )
 
-// A Memory is a network within one process, for tests. It has the same packets, and uses only goroutines, channels and
-// timers, so that it works in the virtual time of testing/synctest. It is safe for concurrent use. The
-// zero Memory has no members and no faults.
+// A Memory is a network within one process, for tests. It has the same packets, and uses only goroutines,
+// channels and timers, so that it works in the virtual time of testing/synctest. It is safe for concurrent
+// use. The zero Memory has no members and no faults.
 type Memory struct {
 	mu      sync.Mutex
 	latency Latency
@@ -195,8 +195,8 @@ func (n *member) due() ([]byte, time.Duration) {
 	return packet, 0
 }
 
-// sleep waits for a new packet, and at most for a duration unless that is 0. Without packets in flight there is no timer, so
-// that virtual time does not advance.
+// sleep waits for a new packet, and at most for a duration unless that is 0. Without packets in flight
+// there is no timer, so that virtual time does not advance.
 func (n *member) sleep(wait time.Duration) {
 	var due <-chan time.Time
 	if wait > 0 {

@@ -32,8 +32,8 @@ import "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 // bytes. Before the first message all previous values are 0. Five bytes of nanoseconds are 9 minutes and four of
 // milliseconds 24 days, so usual leases have short encodings.
 //
-// Messages of all kinds are encoded without loss, except for the names of messages that are neither reads nor insist. A zero
-// field costs no bytes.
+// Messages of all kinds are encoded without loss, except for the names of messages that are neither reads
+// nor insist. A zero field costs no bytes.
 
 // The head of a message: single bits, and bit positions of forms.
 const (

@@ -33,9 +33,10 @@ func newPacker(c *Config, t *counters) (*packer, error) {
 	return p, nil
 }
 
-// pack appends one packet of at most limit bytes to b, with as many messages as fit, and returns the remaining messages.
-// The addressee must be a peer, or this process, because a twin may run at its address. An envelope of another process
-// is a bug of the caller and panics. Another incarnation in the envelope replaces the current one.
+// pack appends one packet of at most limit bytes to b, with as many messages as fit, and returns the
+// remaining messages. The addressee must be a peer, or this process, because a twin may run at its address.
+// An envelope of another process is a bug of the caller and panics. Another incarnation in the envelope
+// replaces the current one.
 func (p *packer) pack(b []byte, limit int, to flease.Process, e *flease.Envelope, msgs []flease.Message) ([]byte, []flease.Message) {
 	if e.From != p.config.Self {
 		panic(fmt.Sprintf("fleasenet: envelope of process %d sent by process %d", e.From, p.config.Self))

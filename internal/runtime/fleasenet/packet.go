@@ -159,8 +159,8 @@ func (s seal) close(packet []byte, h *header, n *nonce) []byte {
 	return s.aead.Seal(packet[:headerSize], n.set(h), packet[headerSize:], packet[:headerSize])
 }
 
-// open decrypts a packet in place, and reports whether it is authentic. The packet keeps its length; the content of its
-// trailer is undefined.
+// open decrypts a packet in place, and reports whether it is authentic. The packet keeps its length; the
+// content of its trailer is undefined.
 func (s seal) open(packet []byte, h *header, n *nonce) bool {
 	if s.aead == nil {
 		end := len(packet) - checksumSize

@@ -188,8 +188,8 @@ func (l *peerConn) dial(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// interrupt closes the connection after the end of the context, because a write may block. dial returns an error for a
-// connection that is established later.
+// interrupt closes the connection after the end of the context, because a write may block. dial returns an
+// error for a connection that is established later.
 func (l *peerConn) interrupt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// maxIncarnations is the maximum number of replay windows per process: of the current incarnation, of earlier ones with
-// delayed packets, and of one or two that an attacker replays.
+// maxIncarnations is the maximum number of replay windows per process: of the current incarnation, of
+// earlier ones with delayed packets, and of one or two that an attacker replays.
 const maxIncarnations = 4
 
 // A sender has the replay windows of a process.
@@ -27,8 +27,8 @@ type incarnation struct {
 	window window
 }
 
-// open decrypts a packet and checks it for replay. Only an authentic packet adds an incarnation, so an attacker without
-// the key cannot evict one.
+// open decrypts a packet and checks it for replay. Only an authentic packet adds an incarnation, so an
+// attacker without the key cannot evict one.
 func (s *sender) open(packet []byte, h *header, keys []secret.Text) outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,8 +54,8 @@ type tcpNet struct {
 	incoming map[net.Conn]bool
 }
 
-// TCP opens a network of TCP connections, for networks that block datagrams or require TLS. It costs more than UDP, and
-// a lost segment delays the packets after it.
+// TCP opens a network of TCP connections, for networks that block datagrams or require TLS. It costs more
+// than UDP, and a lost segment delays the packets after it.
 func TCP(c Config) (Net, error) {
 	if err := errors.Join(c.checkMembers(), c.checkAddresses()); err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
-// Encoded packets are stable, because processes of different versions communicate. Each line of the file is the key, or a
-// dash, and a packet from process 1, incarnation 11, to process 2.
+// Encoded packets are stable, because processes of different versions communicate. Each line of the file is
+// the key, or a dash, and a packet from process 1, incarnation 11, to process 2.
 func TestVectors(t *testing.T) {
 	at := flease.Ballot{Interval: 180_000_000, Round: 300, Process: 1}
 	value := flease.Value{

@@ -15,8 +15,8 @@ import (
 // Name is the name of the policy in a service config.
 const Name = "leasehold"
 
-// gRPC finds policies by name in a global map without a lock, so they can only be registered in an init function. It is the
-// only global; a policy gets everything else from its resolver.
+// gRPC finds policies by name in a global map without a lock, so they can only be registered in an init
+// function. It is the only global; a policy gets everything else from its resolver.
 func init() { balancer.Register(builder{}) }
 
 // A Table maps keys to addresses. It is safe for concurrent use, and its methods do not block.
@@ -78,8 +78,8 @@ type policy struct {
 	counts [connectivity.Shutdown + 1]int
 }
 
-// UpdateClientConnState applies a new table. It publishes a picker even if the servers are unchanged, because the key of a
-// waiting call may have moved.
+// UpdateClientConnState applies a new table. It publishes a picker even if the servers are unchanged,
+// because the key of a waiting call may have moved.
 func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 	given, ok := s.ResolverState.Attributes.Value(routesKey{}).(*routes)
 	if !ok {

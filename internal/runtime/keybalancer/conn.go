@@ -47,8 +47,8 @@ func (c *conn) connect(v *connView) {
 	}
 }
 
-// acquire counts a call, or reports false at the limit. Concurrent calls may be rejected slightly below the limit, but none is
-// accepted above it.
+// acquire counts a call, or reports false at the limit. Concurrent calls may be rejected slightly below the
+// limit, but none is accepted above it.
 func (c *conn) acquire() bool {
 	if n := c.outstanding.Add(1); c.maxOutstanding > 0 && n > c.maxOutstanding {
 		c.outstanding.Add(-1)

@@ -49,8 +49,8 @@ func (p *picker) Pick(call balancer.PickInfo) (balancer.PickResult, error) {
 	}
 }
 
-// NotSent is the error of a call that was not sent to any server. gRPC passes it to interceptors unchanged, because it is a status
-// with a code that a policy may use.
+// NotSent is the error of a call that was not sent to any server. gRPC passes it to interceptors unchanged,
+// because it is a status with a code that a policy may use.
 type NotSent struct {
 	Code codes.Code
 	Err  error // a *leasehold.Error

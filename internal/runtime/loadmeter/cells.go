@@ -7,12 +7,12 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// maxCells is the maximum number of cells of all leases, unless there are more leases. The number of cells is more than half of
-// it.
+// maxCells is the maximum number of cells of all leases, unless there are more leases. The number of cells
+// is more than half of it.
 const maxCells = 512
 
-// A plot is the range of a lease, divided into cells of equal size. Both of its ends are inclusive, so the end of the key
-// space is no special case.
+// A plot is the range of a lease, divided into cells of equal size. Both of its ends are inclusive, so the
+// end of the key space is no special case.
 type plot struct {
 	first, last leasehold.Key
 	step        uint64 // keys per cell; 0 if there is one cell
@@ -50,8 +50,8 @@ func (p *plot) ends(i int) (first, last leasehold.Key) {
 // A layout is the plots of all leases held, sorted.
 type layout []plot
 
-// cut returns the layout of leases that are sorted and do not overlap. It divides each into the same number of cells, a power
-// of two, or into its keys if they are fewer.
+// cut returns the layout of leases that are sorted and do not overlap. It divides each into the same number
+// of cells, a power of two, or into its keys if they are fewer.
 func cut(leases []leasehold.Lease) layout {
 	if len(leases) == 0 {
 		return nil

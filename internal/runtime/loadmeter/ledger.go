@@ -24,8 +24,8 @@ type account struct {
 	known float64
 }
 
-// A ledger has the average work of each cell and of the heaviest keys. It is pure: the time is an argument. It is not safe
-// for concurrent use.
+// A ledger has the average work of each cell and of the heaviest keys. It is pure: the time is an argument.
+// It is not safe for concurrent use.
 type ledger struct {
 	at       mono.Instant
 	gain     float64 // increment of an average per unit of weight
@@ -41,8 +41,8 @@ func newLedger(now mono.Instant) ledger {
 	return ledger{at: now, gain: 1 / memory.Seconds(), keys: hotkeys.New(heaviest)}
 }
 
-// advance decays all averages to an instant. Samples that are entered next are distributed evenly over the time since the
-// previous call.
+// advance decays all averages to an instant. Samples that are entered next are distributed evenly over the
+// time since the previous call.
 func (l *ledger) advance(now mono.Instant) {
 	passed := max(0, now.Sub(l.at).Seconds())
 	l.at = max(l.at, now)
@@ -75,8 +75,8 @@ func (l *ledger) enter(s sample) {
 	l.entries += l.gain
 }
 
-// hold converts the averages to the layout of new leases. The work of single keys stays with them; the rest of a cell is
-// distributed evenly.
+// hold converts the averages to the layout of new leases. The work of single keys stays with them; the rest
+// of a cell is distributed evenly.
 func (l *ledger) hold(leases []leasehold.Lease) {
 	for c := range l.keys.All() {
 		l.post(c.Key, -c.Least())
@@ -100,8 +100,8 @@ func (l *ledger) post(key leasehold.Key, work float64) {
 	}
 }
 
-// spread distributes the accounts of the current cells to those of another layout. Both are sorted, so one pass over each
-// suffices.
+// spread distributes the accounts of the current cells to those of another layout. Both are sorted, so one
+// pass over each suffices.
 func (l *ledger) spread(next layout) []account {
 	type span struct {
 		cell        int

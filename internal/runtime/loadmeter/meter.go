@@ -14,8 +14,8 @@ import (
 // MaxCost is the maximum of a single cost: a thousand seconds in nanoseconds, or a terabyte in bytes.
 const MaxCost = 1e12
 
-// samplesPerSecond is the target rate of samples for any load. Averages cover about 30,000 samples: the standard error of a share
-// of one percent is six percent of it.
+// samplesPerSecond is the target rate of samples for any load. Averages cover about 30,000 samples: the
+// standard error of a share of one percent is six percent of it.
 const samplesPerSecond = 2000
 
 // A Meter measures the work of one owner. [Meter.Count] and [Meter.Add] are safe for concurrent use. [Meter.Hold],
@@ -45,8 +45,8 @@ func New(now mono.Instant, requests bool) *Meter {
 	return m
 }
 
-// Count counts a request for a key at the current instant. It allocates only the buffers, once, and takes two or three
-// nanoseconds besides the clock reading.
+// Count counts a request for a key at the current instant. It allocates only the buffers, once, and takes
+// two or three nanoseconds besides the clock reading.
 func (m *Meter) Count(now mono.Instant, key leasehold.Key) {
 	if chance := m.chance.Load(); hash(now, key) < chance {
 		m.keep(sample{key, math.MaxUint64 / float64(chance)})
@@ -60,8 +60,8 @@ func hash(now mono.Instant, key leasehold.Key) uint64 {
 	return (x ^ x>>32) * 0x94d049bb133111eb
 }
 
-// Add counts the cost of work on a key. It reports false for an invalid cost, which it ignores: negative, not a number, or above
-// MaxCost; and always if the meter counts requests. It takes about 10 ns.
+// Add counts the cost of work on a key. It reports false for an invalid cost, which it ignores: negative,
+// not a number, or above MaxCost; and always if the meter counts requests. It takes about 10 ns.
 func (m *Meter) Add(key leasehold.Key, cost float64) bool {
 	if !(cost >= 0 && cost <= MaxCost) || m.requests {
 		return false

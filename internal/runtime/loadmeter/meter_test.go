@@ -91,8 +91,8 @@ func TestSamplingFavoursNoKey(t *testing.T) {
 	}
 }
 
-// Sampling is fair in a loop over a hundred keys with clock readings for which a hash of one multiplication would be nearly
-// constant per key.
+// Sampling is fair in a loop over a hundred keys with clock readings for which a hash of one multiplication
+// would be nearly constant per key.
 func TestSamplingInLoopInStepWithClock(t *testing.T) {
 	const keys = 100
 	period, least := mono.Instant(0), uint64(math.MaxUint64)

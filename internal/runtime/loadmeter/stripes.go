@@ -15,8 +15,8 @@ type sample struct {
 
 const (
 	stripeCount = 8
-	// stripeLen is the capacity of a stripe. All stripes together have room for four seconds of samplesPerSecond. They
-	// are drained every 2.5 s by default.
+	// stripeLen is the capacity of a stripe. All stripes together have room for four seconds of
+	// samplesPerSecond. They are drained every 2.5 s by default.
 	stripeLen = 1024
 )
 
@@ -29,8 +29,8 @@ type stripe struct {
 
 type stripes [stripeCount]stripe
 
-// put adds a sample to any unlocked stripe. If the stripe was full it returns the threshold of the resampling, otherwise
-// 0.
+// put adds a sample to any unlocked stripe. If the stripe was full it returns the threshold of the
+// resampling, otherwise 0.
 func (s *stripes) put(x sample) float64 {
 	stripe := s.lock()
 	defer stripe.mu.Unlock()
@@ -60,9 +60,9 @@ func (s *stripe) put(x sample) (threshold float64) {
 	return threshold
 }
 
-// resample samples the buffer with a threshold of twice the mean. A sample stays with a probability of its weight divided by the
-// threshold, and then has the weight of the threshold. So at most half are expected to stay, and the expected sum is
-// unchanged.
+// resample samples the buffer with a threshold of twice the mean. A sample stays with a probability of its
+// weight divided by the threshold, and then has the weight of the threshold. So at most half are expected
+// to stay, and the expected sum is unchanged.
 func (s *stripe) resample() float64 {
 	sum := 0.0
 	for _, x := range s.samples {
@@ -82,7 +82,8 @@ func (s *stripe) resample() float64 {
 	return threshold
 }
 
-// swap returns the samples of the stripe and replaces its buffer with another one. If there are none it keeps its buffer.
+// swap returns the samples of the stripe and replaces its buffer with another one. If there are none it
+// keeps its buffer.
 func (s *stripe) swap(empty []sample) []sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Throttle selects the events to log: the first of a subject, then one per interval. It keeps all subjects, so their
-// number must be bounded. It is safe for concurrent use.
+// A Throttle selects the events to log: the first of a subject, then one per interval. It keeps all
+// subjects, so their number must be bounded. It is safe for concurrent use.
 type Throttle[S comparable] struct {
 	every time.Duration
 	mu    sync.Mutex

@@ -55,8 +55,8 @@ func direct(addr string) bool {
 	return err == nil && proxy == nil
 }
 
-// connect establishes a connection that is reset when its process ends. Without the reset the system continues to send
-// buffered data of a killed process, after a network failure for many seconds. A manager
+// connect establishes a connection that is reset when its process ends. Without the reset the system
+// continues to send buffered data of a killed process, after a network failure for many seconds. A manager
 // that receives an old renewal extends the leases of the dead process.
 func connect(ctx context.Context, addr string) (net.Conn, error) {
 	// Keepalive as gRPC configures it: with the intervals of the system.
@@ -88,8 +88,8 @@ func resolve(ctx context.Context, addr string) ([]string, error) {
 	return hosts, err
 }
 
-// dialEach tries addresses one after the other, each with the timeout of the dialer. The dialer itself would divide one timeout among all
-// addresses.
+// dialEach tries addresses one after the other, each with the timeout of the dialer. The dialer itself
+// would divide one timeout among all addresses.
 func dialEach(ctx context.Context, d *net.Dialer, addrs []string) (conn net.Conn, err error) {
 	for _, addr := range addrs {
 		if conn, err = d.DialContext(ctx, "tcp", addr); err == nil || ctx.Err() != nil {

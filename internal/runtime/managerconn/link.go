@@ -62,8 +62,8 @@ func (c *Config[Req, Resp]) setDefaults() {
 	}
 }
 
-// A Link sends messages to a group of managers and receives theirs. It is safe for concurrent use. Receive and Down may call its
-// methods except Close.
+// A Link sends messages to a group of managers and receives theirs. It is safe for concurrent use. Receive
+// and Down may call its methods except Close.
 type Link[Req, Resp any] struct {
 	cfg     Config[Req, Resp]
 	ctx     context.Context // ends when the link is closed
@@ -85,8 +85,8 @@ func New[Req, Resp any](cfg Config[Req, Resp]) *Link[Req, Resp] {
 	return l
 }
 
-// Send sends a message to one manager, listed or not, or to all listed managers if to is empty. It does not block. The caller
-// must not modify the message afterwards.
+// Send sends a message to one manager, listed or not, or to all listed managers if to is empty. It does not
+// block. The caller must not modify the message afterwards.
 func (l *Link[Req, Resp]) Send(to string, message *Req) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 
 // liveness detects dead connections by missing replies.
 //
-// A connection may die without an error: a firewall drops its state, or a host loses power. Then all messages are lost,
-// while a new connection would work. gRPC's keepalive detects that only after more than a lease, and cannot be
-// configured to be faster. So the third message without a reply aborts the stream, and is sent over a new
-// connection.
+// A connection may die without an error: a firewall drops its state, or a host loses power. Then all
+// messages are lost, while a new connection would work. gRPC's keepalive detects that only after more than
+// a lease, and cannot be configured to be faster. So the third message without a reply aborts the stream,
+// and is sent over a new connection.
 //
 // The machines wait longer after each message without a reply, in proportion to the lease: they send the third
 // after a fifth of it. A manager may also be slow, and reconnects of all its clients make it slower. So each

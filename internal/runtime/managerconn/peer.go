@@ -40,8 +40,8 @@ func newPeer[Req, Resp any](l *Link[Req, Resp], addr string) *peer[Req, Resp] {
 	return p
 }
 
-// enqueue replaces the queued message. It aborts the stream first if the manager has not replied for too long. The link's
-// mutex is held, so there is one sender on the channel.
+// enqueue replaces the queued message. It aborts the stream first if the manager has not replied for too
+// long. The link's mutex is held, so there is one sender on the channel.
 func (p *peer[Req, Resp]) enqueue(message *Req) {
 	p.liveness.sent()
 	select {
@@ -172,8 +172,8 @@ func (p *peer[Req, Resp]) report(err error) {
 	p.link.down(p.addr, err)
 }
 
-// close closes stream and connection. The receiving goroutine ends because the context of the stream ends with that of
-// the peer.
+// close closes stream and connection. The receiving goroutine ends because the context of the stream ends
+// with that of the peer.
 func (p *peer[Req, Resp]) close() {
 	p.cancel()
 	if p.stream != nil {

@@ -158,8 +158,8 @@ type Issued struct {
 	Renewed  bool // it replaces one of the same identity
 }
 
-// listLifetime is the time until the next update of a revocation list. An outdated list rejects no certificates; a log
-// message requests a new one.
+// listLifetime is the time until the next update of a revocation list. An outdated list rejects no
+// certificates; a log message requests a new one.
 const listLifetime = 365 * day
 
 // Revoke adds certificates to the CA's revocation list, and returns its file.

@@ -33,8 +33,8 @@ type Directory struct {
 	ca  *authority
 }
 
-// Create creates a directory with a new CA, a certificate for each party, and a policy for their roles. It is atomic, and
-// fails if the directory is not empty.
+// Create creates a directory with a new CA, a certificate for each party, and a policy for their roles. It
+// is atomic, and fails if the directory is not empty.
 func Create(dir, domain string, parties []Party, now time.Time, lifetime time.Duration) (*Directory, []Issued, error) {
 	bad := func(err error) (*Directory, []Issued, error) {
 		return nil, nil, leasehold.Errorf("make CA", leasehold.ErrInvalid, dir, "%w", err)
@@ -145,8 +145,8 @@ func (d *Directory) Authority() *x509.Certificate { return d.ca.cert }
 // Path returns the path of a file in the directory.
 func (d *Directory) Path(name string) string { return filepath.Join(d.dir, name) }
 
-// Issue writes a certificate and its key to a directory; "" is the party's default. An existing certificate must have the same
-// identity. It is renewed, with the same hosts if none are given.
+// Issue writes a certificate and its key to a directory; "" is the party's default. An existing certificate
+// must have the same identity. It is renewed, with the same hosts if none are given.
 func (d *Directory) Issue(p Party, dir string, now time.Time, lifetime time.Duration) (Issued, error) {
 	if err := p.check(d.ca.domain); err != nil {
 		return Issued{}, err
@@ -196,8 +196,8 @@ func (d *Directory) existing(p *Party, dir string) (*x509.Certificate, error) {
 	return certs[0], nil
 }
 
-// writeLeaf writes a certificate and its key. It writes the roots only if there are none, because the operator puts two CAs
-// there during a replacement.
+// writeLeaf writes a certificate and its key. It writes the roots only if there are none, because the
+// operator puts two CAs there during a replacement.
 func (d *Directory) writeLeaf(dir string, cert *x509.Certificate, key *ecdsa.PrivateKey) error {
 	text, err := keyText(key)
 	if err != nil {

@@ -7,8 +7,8 @@
 //	pki/manager/m1/tls.crt, tls.key, ca.crt
 //	pki/owner/sessions/cache-a/...        and so on, as in the identities
 //
-// The files of one process are in one directory, with the names that Kubernetes uses. Keys are ECDSA P-256; each renewal
-// generates a new one. All writes are atomic, and a CA's key is never overwritten.
+// The files of one process are in one directory, with the names that Kubernetes uses. Keys are ECDSA P-256;
+// each renewal generates a new one. All writes are atomic, and a CA's key is never overwritten.
 package pki
 
 import (
@@ -111,8 +111,8 @@ func validHost(host string) bool {
 
 func (p *Party) namespaced() bool { return p.Role == Owner || p.Role == Lookup }
 
-// serves reports whether the party is a server: a manager, an owner, which receives moving state, or a lookup with hosts, which
-// is a gateway.
+// serves reports whether the party is a server: a manager, an owner, which receives moving state, or a
+// lookup with hosts, which is a gateway.
 func (p *Party) serves() bool {
 	return p.Role == Manager || p.Role == Owner || p.Role == Lookup && len(p.Hosts) > 0
 }
@@ -145,8 +145,8 @@ const policyHead = `# Access rules; all other access is denied. "leasehold pki i
 rules:
 `
 
-// Policy returns the text of an access policy for these parties and their roles. One rule covers all owners of a namespace,
-// by name; the other parties have a rule each.
+// Policy returns the text of an access policy for these parties and their roles. One rule covers all owners
+// of a namespace, by name; the other parties have a rule each.
 func Policy(domain string, parties []Party) string {
 	var text strings.Builder
 	text.WriteString(policyHead)
@@ -173,9 +173,9 @@ func Rule(domain string, p Party) string {
 	return fmt.Sprintf("  - identity: %q\n    role: %s\n    namespaces: [%q]\n", p.Identity(domain), p.Role, namespaces)
 }
 
-// Managers returns the identities of managers under the CAs of a file, if all of these were made by [Create]: then no other
-// certificate is a manager's. With other CAs it returns nil, because their manager identities are
-// unknown.
+// Managers returns the identities of managers under the CAs of a file, if all of these were made by
+// [Create]: then no other certificate is a manager's. With other CAs it returns nil, because their manager
+// identities are unknown.
 func Managers(roots string) []secure.Identity {
 	certs, err := ReadCertificates(roots)
 	if err != nil {

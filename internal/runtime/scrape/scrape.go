@@ -1,8 +1,8 @@
 // Package scrape is the common part of the Prometheus metrics of all roles.
 //
-// A role registers its metrics at the given Registerer only, never at the global registry. A process may have several
-// instances of a role: an agent has many owners. The owners of one namespace share a collector. The names of owners, whose
-// number is unbounded, are not labels.
+// A role registers its metrics at the given Registerer only, never at the global registry. A process may
+// have several instances of a role: an agent has many owners. The owners of one namespace share a
+// collector. The names of owners, whose number is unbounded, are not labels.
 package scrape
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Share registers a collector, or returns the registered one of the same type. It fails with [leasehold.ErrInvalid] if
-// another collector uses its names.
+// Share registers a collector, or returns the registered one of the same type. It fails with
+// [leasehold.ErrInvalid] if another collector uses its names.
 func Share[C prometheus.Collector](r prometheus.Registerer, c C) (C, error) {
 	err := r.Register(c)
 	if err == nil {
@@ -36,8 +36,8 @@ func Taken(err error) error {
 		"%w: use another Registerer, or add labels with prometheus.WrapRegistererWith", err)
 }
 
-// A Family creates, describes and collects the metrics of a role, except for the values of gauges created by Gauge, which the role
-// collects.
+// A Family creates, describes and collects the metrics of a role, except for the values of gauges created
+// by Gauge, which the role collects.
 type Family struct {
 	Prefix string // of all names
 	Labels prometheus.Labels

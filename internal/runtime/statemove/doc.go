@@ -21,10 +21,10 @@
 //
 // # Authorization
 //
-// A server accepts a source with the ticket of a move that the leader has announced. The leader's announcement may
-// reach the source before the target: a source with an unknown ticket waits briefly, is rejected
-// and retries. Tickets are compared in constant time. The source sends its ticket in the metadata of its call, and the server reads no
-// message before it accepts the source.
+// A server accepts a source with the ticket of a move that the leader has announced. The leader's
+// announcement may reach the source before the target: a source with an unknown ticket waits briefly, is
+// rejected and retries. Tickets are compared in constant time. The source sends its ticket in the metadata
+// of its call, and the server reads no message before it accepts the source.
 //
 // A ticket is as secret as the connections to the managers. Without TLS the leader sends it to any client that uses
 // the name of the source or the target, so that network must be trusted.

@@ -37,8 +37,8 @@ func openingOf(ctx context.Context) (*leaseholdv1.TransferOpening, error) {
 	return o, nil
 }
 
-// withOrigin adds the trace span of the source to the metadata of a call, as W3C Trace Context, so that both ends of a
-// move are in one trace. It does not depend on the propagator of the process: both ends are
+// withOrigin adds the trace span of the source to the metadata of a call, as W3C Trace Context, so that
+// both ends of a move are in one trace. It does not depend on the propagator of the process: both ends are
 // this package.
 func withOrigin(ctx context.Context) context.Context {
 	carrier := make(propagation.MapCarrier)

@@ -238,8 +238,8 @@ type finalError struct{ error }
 
 func (v finalError) Unwrap() error { return v.error }
 
-// isFinal reports whether a retry cannot succeed. An unknown ticket is not final: the target may be without contact to
-// the leader for longer than ticketWait, and receive the announcement later.
+// isFinal reports whether a retry cannot succeed. An unknown ticket is not final: the target may be without
+// contact to the leader for longer than ticketWait, and receive the announcement later.
 func isFinal(err error) bool {
 	if v := (finalError{}); errors.As(err, &v) {
 		return true
@@ -252,8 +252,8 @@ func isFinal(err error) bool {
 	}
 }
 
-// runStream runs one stream. It returns a nil error after the target's confirmation. accepted: the target has accepted the
-// stream.
+// runStream runs one stream. It returns a nil error after the target's confirmation. accepted: the target
+// has accepted the stream.
 func (o *Outgoing) runStream(service leaseholdv1.MoverServiceClient) (accepted bool, err error) {
 	ctx, cancel := context.WithCancel(o.ctx)
 	defer cancel()

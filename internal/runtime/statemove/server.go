@@ -75,8 +75,9 @@ func (s *Server) serve(listener net.Listener) {
 	}
 }
 
-// Expect announces a transfer: a source with the ticket is accepted, and must have the identity unless that is empty.
-// begin is called once, when the source is accepted. It must not block, and must ensure that [Incoming.Release] is called.
+// Expect announces a transfer: a source with the ticket is accepted, and must have the identity unless that
+// is empty. begin is called once, when the source is accepted. It must not block, and must ensure that
+// [Incoming.Release] is called.
 func (s *Server) Expect(ticket protocol.Ticket, from secure.Identity, begin func(*Incoming)) *Incoming {
 	in := &Incoming{ticket: ticket, from: from, server: s, changed: make(notifier), next: 1, tally: newTally()}
 	in.begin = func() { begin(in) }
@@ -128,7 +129,8 @@ func (s *Server) find(ticket []byte) (*Incoming, notifier) {
 	return found, s.changed
 }
 
-// errUnknownTicket is also the reply to a source with another identity than announced, so that it cannot test tickets.
+// errUnknownTicket is also the reply to a source with another identity than announced, so that it cannot
+// test tickets.
 var errUnknownTicket = status.Error(codes.PermissionDenied, "transfer rejected: no leader has announced it, or it has ended")
 
 // Transfer serves one stream of a source.

@@ -1,9 +1,9 @@
 // Package store is the interface of the store in which managers keep the leader record, the configuration of
 // namespaces and the lease tables.
 //
-// It requires linearizable compare-and-swap and linearizable reads. It depends on no lease, TTL or clock of a store. A watch
-// is a hint. store/mem is in memory, for tests; server/store/etcd uses etcd, embedded or external.
-// internal/runtime/store/storetest is the test suite of all implementations.
+// It requires linearizable compare-and-swap and linearizable reads. It depends on no lease, TTL or clock of
+// a store. A watch is a hint. store/mem is in memory, for tests; server/store/etcd uses etcd, embedded or
+// external. internal/runtime/store/storetest is the test suite of all implementations.
 package store
 
 import (
@@ -43,8 +43,8 @@ type Store interface {
 	Close() error
 }
 
-// Tables has the configuration and the lease tables of namespaces. In groups without a leader record "the term of the leader record" is
-// the term of the current leader.
+// Tables has the configuration and the lease tables of namespaces. In groups without a leader record "the
+// term of the leader record" is the term of the current leader.
 type Tables interface {
 	// Catalog returns the configuration of all namespaces and the term of the leader record, in one linearizable
 	// read.

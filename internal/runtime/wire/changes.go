@@ -53,8 +53,8 @@ func FromChanges(from leasehold.LSN, cs []table.Change) *leaseholdv1.Changes {
 
 // ToChanges decodes changes. nil is an error. It cannot check whether they apply to a table.
 //
-// An unknown kind is rejected, because it cannot be applied. An unknown cause or reason is of a newer peer, and is kept as its
-// number.
+// An unknown kind is rejected, because it cannot be applied. An unknown cause or reason is of a newer peer,
+// and is kept as its number.
 func ToChanges(cs *leaseholdv1.Changes, l protocol.Limits) ([]table.Change, error) {
 	n := len(cs.GetKinds())
 	switch {

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// A Frame is an encoded FollowResponse. A manager sends the same update to thousands of lookups: it encodes the update once and
-// sends the frame with SendMsg on every stream, without copies. The server must have the
-// [ServerOptions].
+// A Frame is an encoded FollowResponse. A manager sends the same update to thousands of lookups: it encodes
+// the update once and sends the frame with SendMsg on every stream, without copies. The server must have
+// the [ServerOptions].
 //
 // A Frame is immutable and safe for concurrent use. The garbage collector frees it.
 type Frame struct {
@@ -35,8 +35,8 @@ func EncodeUpdate(r *protocol.LookupReply) (*Frame, error) {
 	return &Frame{shared: b}, nil
 }
 
-// Answer returns the frame as the reply to one lookup's request: the same update with another echo and age. It copies nothing: in
-// protobuf, fields of an appended message replace those of the message before it.
+// Answer returns the frame as the reply to one lookup's request: the same update with another echo and age.
+// It copies nothing: in protobuf, fields of an appended message replace those of the message before it.
 func (f *Frame) Answer(echo protocol.Seq, age time.Duration) *Frame {
 	// Both fields are encoded even if they are 0, to replace the values of the update.
 	var update []byte
@@ -64,8 +64,8 @@ type codec struct {
 
 func newCodec(maxParts int) codec { return codec{encoding.GetCodecV2(encodingproto.Name), maxParts} }
 
-// Marshal returns the wire form of a message, that of a frame without copying. A SliceBuffer has no reference count and returns to
-// no pool, so any number of streams can read it concurrently.
+// Marshal returns the wire form of a message, that of a frame without copying. A SliceBuffer has no
+// reference count and returns to no pool, so any number of streams can read it concurrently.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	f, ok := v.(*Frame)
 	if !ok {
@@ -78,8 +78,8 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return out, nil
 }
 
-// Limits of the number of nested messages. An empty one takes two bytes on the wire and up to a hundred in memory, so a limit of
-// bytes alone would allow fifty times as much memory.
+// Limits of the number of nested messages. An empty one takes two bytes on the wire and up to a hundred in
+// memory, so a limit of bytes alone would allow fifty times as much memory.
 const (
 	// maxRequestParts is the maximum number of static slots of a namespace and a few more.
 	maxRequestParts = MaxStaticSlots + 64
@@ -102,8 +102,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.Unmarshal(buf.ReadOnlyData(), m)
 }
 
-// guard rejects a message with too many parts. Each has at least two bytes, so short messages, which are nearly all, need no
-// count.
+// guard rejects a message with too many parts. Each has at least two bytes, so short messages, which are
+// nearly all, need no count.
 func (c codec) guard(b []byte, d protoreflect.MessageDescriptor) error {
 	if len(b)/2 > c.maxParts && countParts(b, d, c.maxParts) > c.maxParts {
 		return leasehold.Errorf("decode", leasehold.ErrLimit, string(d.Name()), "it has more than %d parts", c.maxParts)
@@ -111,8 +111,8 @@ func (c codec) guard(b []byte, d protoreflect.MessageDescriptor) error {
 	return nil
 }
 
-// countParts returns the number of nested messages in an encoded one of type d, at any depth, or any number above most. It stops at
-// invalid bytes: decoding fails there, too.
+// countParts returns the number of nested messages in an encoded one of type d, at any depth, or any number
+// above most. It stops at invalid bytes: decoding fails there, too.
 func countParts(b []byte, d protoreflect.MessageDescriptor, most int) int {
 	parts := 0
 	for len(b) > 0 && parts <= most {

@@ -1,5 +1,5 @@
-// Package wire converts protocol messages, tables and errors to and from protobuf. The comments in proto/leasehold/v1 are
-// the reference of the format.
+// Package wire converts protocol messages, tables and errors to and from protobuf. The comments in
+// proto/leasehold/v1 are the reference of the format.
 //
 // From functions encode values of this process without validation. To functions decode data of a peer or store
 // and do not trust it: they take linear time, check limits before they allocate, and return either a value that

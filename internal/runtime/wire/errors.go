@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// codeOf returns the gRPC code of a kind, for generic clients and proxies. They retry an Unavailable call. After Aborted the caller must
-// start over, here by looking up the key again.
+// codeOf returns the gRPC code of a kind, for generic clients and proxies. They retry an Unavailable call.
+// After Aborted the caller must start over, here by looking up the key again.
 func codeOf(k leasehold.Kind) codes.Code {
 	if code, ok := codesByKind[k]; ok {
 		return code
@@ -62,8 +62,8 @@ func kindOf(c codes.Code) leasehold.Kind {
 	}
 }
 
-// FromError returns err as a gRPC status for a handler to return. The status has an Error as its detail, from which [ToError]
-// restores err at the peer. It returns nil, and a status without a kind, unchanged.
+// FromError returns err as a gRPC status for a handler to return. The status has an Error as its detail,
+// from which [ToError] restores err at the peer. It returns nil, and a status without a kind, unchanged.
 func FromError(err error) error {
 	if err == nil {
 		return nil
@@ -79,8 +79,8 @@ func FromError(err error) error {
 	return fromError(code, err)
 }
 
-// FromStranger is FromError for an unauthenticated caller: the code is Unauthenticated instead of PermissionDenied. For [ToError] both
-// are [leasehold.ErrDenied].
+// FromStranger is FromError for an unauthenticated caller: the code is Unauthenticated instead of
+// PermissionDenied. For [ToError] both are [leasehold.ErrDenied].
 func FromStranger(err error) error { return fromError(codes.Unauthenticated, err) }
 
 func fromError(code codes.Code, err error) error {
@@ -91,8 +91,8 @@ func fromError(code codes.Code, err error) error {
 	return s.Err()
 }
 
-// ToError returns the error of a gRPC call as a *[leasehold.Error]. It returns nil, and errors that wrap a *leasehold.Error,
-// unchanged. errors.As and status.FromError find the status, errors.Is a deadline or a
+// ToError returns the error of a gRPC call as a *[leasehold.Error]. It returns nil, and errors that wrap a
+// *leasehold.Error, unchanged. errors.As and status.FromError find the status, errors.Is a deadline or a
 // cancellation.
 func ToError(err error) error {
 	if err == nil {

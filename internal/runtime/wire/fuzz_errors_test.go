@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// FuzzError decodes arbitrary errors of a peer: each has a known kind and a bounded length, and keeps its kind when it is
-// forwarded.
+// FuzzError decodes arbitrary errors of a peer: each has a known kind and a bounded length, and keeps its
+// kind when it is forwarded.
 func FuzzError(f *testing.F) {
 	for _, err := range []error{
 		leasehold.Errorf("hold", leasehold.ErrNotOwner, "o", "because"),

@@ -12,8 +12,8 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// FuzzGuard decodes arbitrary bytes: an accepted message has at most the allowed number of parts, and a rejected one has enough bytes for
-// more.
+// FuzzGuard decodes arbitrary bytes: an accepted message has at most the allowed number of parts, and a
+// rejected one has enough bytes for more.
 func FuzzGuard(f *testing.F) {
 	const most = 8
 	empty := func(number protowire.Number, n int) (b []byte) {

@@ -51,8 +51,8 @@ func toSession(b []byte) (leasehold.Session, error) {
 	return toID[leasehold.Session]("read session", b)
 }
 
-// A holderList has the holders of a message without duplicates. It compares them by value: the table of a new leader may have
-// two pointers for one session.
+// A holderList has the holders of a message without duplicates. It compares them by value: the table of a
+// new leader may have two pointers for one session.
 type holderList struct {
 	list    []*leaseholdv1.Holder
 	byPlace map[*table.Holder]uint32 // fast path for most holders
@@ -78,9 +78,9 @@ func (l *holderList) index(h *table.Holder) uint32 {
 	return i
 }
 
-// toHolders decodes the holders of a message. Equal ones become one pointer. Different holders may have the same session: a session
-// that changes its fields violates the protocol, but must not make the table undecodable for all other
-// processes.
+// toHolders decodes the holders of a message. Equal ones become one pointer. Different holders may have the
+// same session: a session that changes its fields violates the protocol, but must not make the table
+// undecodable for all other processes.
 func toHolders(list []*leaseholdv1.Holder) ([]*table.Holder, error) {
 	out := make([]*table.Holder, len(list))
 	seen := make(map[table.Holder]*table.Holder, len(list))

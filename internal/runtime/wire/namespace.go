@@ -28,9 +28,9 @@ const (
 
 const opNamespace = "namespace configuration"
 
-// FromNamespace encodes a namespace's configuration, without the promises under an earlier one, which are internal to the managers. A
-// setting that is newer than the stored namespace has its default, so that reading and writing back a configuration changes
-// nothing.
+// FromNamespace encodes a namespace's configuration, without the promises under an earlier one, which are
+// internal to the managers. A setting that is newer than the stored namespace has its default, so that
+// reading and writing back a configuration changes nothing.
 func FromNamespace(n storage.Namespace) *leaseholdv1.NamespaceConfig {
 	out := &leaseholdv1.NamespaceConfig{
 		Name:         string(n.Name),
@@ -117,8 +117,8 @@ func hasVirtualNodes(policy string) bool {
 	return policy == partition.Consistent{}.Name() || policy == partition.Adaptive{}.Name()
 }
 
-// readPolicy decodes the partitioning policy. A setting that the policy does not support is an error, because it would have no
-// effect.
+// readPolicy decodes the partitioning policy. A setting that the policy does not support is an error,
+// because it would have no effect.
 func readPolicy(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf(opNamespace, leasehold.ErrInvalid, string(out.Name), format, args...)

@@ -18,9 +18,9 @@ const (
 	MaxResponse = 64 << 20
 )
 
-// Keepalive of connections. Leases do not depend on it, because clients without replies reconnect long before: it limits
-// the time until the resources of a dead connection are released. Idle connections are common with long leases, and a ping costs
-// as much as a renewal.
+// Keepalive of connections. Leases do not depend on it, because clients without replies reconnect long
+// before: it limits the time until the resources of a dead connection are released. Idle connections are
+// common with long leases, and a ping costs as much as a renewal.
 const (
 	pingAfter   = time.Minute // without data, on both sides
 	pingTimeout = 10 * time.Second
@@ -34,21 +34,21 @@ const (
 	handshakeTimeout = 5 * time.Second
 )
 
-// maxStreams is the maximum number of streams per connection: one per namespace of a process or standby, with room for shared
-// connections.
+// maxStreams is the maximum number of streams per connection: one per namespace of a process or standby,
+// with room for shared connections.
 const maxStreams = 8192
 
 // maxHeaders is the maximum size of headers and trailers of a call, including error details.
 const maxHeaders = 32 << 10
 
-// readBuffer is the size of a manager's read buffer per connection. Managers have thousands of connections with short and rare
-// requests: gRPC's default of 32 KiB would be half of the memory per client. Connections share their write
-// buffers.
+// readBuffer is the size of a manager's read buffer per connection. Managers have thousands of connections
+// with short and rare requests: gRPC's default of 32 KiB would be half of the memory per client.
+// Connections share their write buffers.
 const readBuffer = 2 << 10
 
-// Flow control windows of streams and connections. They are fixed: otherwise gRPC measures the bandwidth with a ping after nearly
-// every message, which costs more than the short messages of this protocol. A long message takes a round trip per
-// window.
+// Flow control windows of streams and connections. They are fixed: otherwise gRPC measures the bandwidth
+// with a ping after nearly every message, which costs more than the short messages of this protocol. A long
+// message takes a round trip per window.
 const (
 	// requestWindow is far larger than usual requests of owners.
 	requestWindow = 256 << 10
@@ -56,8 +56,8 @@ const (
 	responseWindow = 4 << 20
 )
 
-// ServerOptions returns the options of a manager's gRPC server: the codec for frames, and limits for messages, pings, streams and
-// handshakes.
+// ServerOptions returns the options of a manager's gRPC server: the codec for frames, and limits for
+// messages, pings, streams and handshakes.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec(maxRequestParts)),
@@ -74,8 +74,8 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// DialOptions returns the options of a manager's client, except for credentials. gRPC does not retry calls: the libraries
-// do.
+// DialOptions returns the options of a manager's client, except for credentials. gRPC does not retry calls:
+// the libraries do.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultCallOptions(

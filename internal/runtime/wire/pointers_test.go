@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A table built from any snapshot and later changes equals the leader's table at the same LSN, although each message has its own
-// holders, as the package comment states.
+// A table built from any snapshot and later changes equals the leader's table at the same LSN, although
+// each message has its own holders, as the package comment states.
 func TestTablesFromMessagesEqualLeaders(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		all := drawer{r}.history(30)

@@ -46,8 +46,8 @@ func readAny(m proto.Message) error {
 	return err
 }
 
-// allVectors returns every message in its smallest and in its largest form, and messages that must be rejected for reasons that an
-// implementation may miss.
+// allVectors returns every message in its smallest and in its largest form, and messages that must be
+// rejected for reasons that an implementation may miss.
 func allVectors(t *testing.T) []vector {
 	ann, bob := walk()[0].Holder, walk()[1].Holder
 	ticket := protocol.Ticket{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}

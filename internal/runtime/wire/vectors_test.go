@@ -83,8 +83,8 @@ func newVector(t testing.TB, name string, m proto.Message, encoded []byte) vecto
 	return v
 }
 
-// The vectors of the file equal those of this package. After an intended change run the test with -rewrite and check the
-// difference: a changed line breaks compatibility with peers.
+// The vectors of the file equal those of this package. After an intended change run the test with -rewrite
+// and check the difference: a changed line breaks compatibility with peers.
 func TestVectors(t *testing.T) {
 	want := allVectors(t)
 	if *rewrite {
@@ -108,8 +108,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// The bytes and the JSON of each vector are the same message, and decoding it has the expected result. Implementations in other languages
-// have the same test.
+// The bytes and the JSON of each vector are the same message, and decoding it has the expected result.
+// Implementations in other languages have the same test.
 func TestVectorsDecode(t *testing.T) {
 	for _, v := range readVectors(t) {
 		t.Run(v.Name, func(t *testing.T) {

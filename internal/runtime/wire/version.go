@@ -9,8 +9,8 @@ import (
 // Version is the protocol version of this package.
 const Version = 2
 
-// CheckVersion returns an error unless the protocol version of a peer is supported: Version, or one less or more. 0 means that the
-// message has no version.
+// CheckVersion returns an error unless the protocol version of a peer is supported: Version, or one less or
+// more. 0 means that the message has no version.
 func CheckVersion(peer uint32) error {
 	const op = "protocol version"
 	subject := strconv.FormatUint(uint64(peer), 10)

@@ -43,7 +43,8 @@ func TestReadsTheChangesOfVersion1(t *testing.T) {
 	}
 }
 
-// A log without moves has the encoding of version 1, so that a manager of version 1 can succeed a leader of version 2.
+// A log without moves has the encoding of version 1, so that a manager of version 1 can succeed a leader of
+// version 2.
 func TestWritesChangesWithoutMovesAsVersion1Did(t *testing.T) {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(wire.FromChanges(0, walk()))
 	if got := hex.EncodeToString(b); got != changesOfVersion1 || err != nil {

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// descriptors returns what this process has open, by number.
+// descriptors returns the open file descriptors of this process.
 func descriptors() map[string]string {
 	const dir = "/proc/self/fd"
 	open := make(map[string]string)
 	names, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // nothing is known, and nothing is found
+		return nil // no leak detection
 	}
 	for _, n := range names {
-		// The one that the directory is read by is gone, and has no target.
+		// The descriptor of the directory itself is closed already.
 		if target, err := os.Readlink(filepath.Join(dir, n.Name())); err == nil {
 			open[n.Name()] = target
 		}
@@ -24,8 +24,7 @@ func descriptors() map[string]string {
 	return open
 }
 
-// added returns what is open and was not before, but for what the runtime polls with, which it
-// keeps.
+// added returns the descriptors that are open and were not before, except for those of the runtime's poller.
 func added(before map[string]string) (left []string) {
 	for number, target := range descriptors() {
 		if before[number] != target && before != nil && !strings.HasPrefix(target, "anon_inode:") {

@@ -2,7 +2,7 @@
 
 package leak
 
-// descriptors returns nothing where a process cannot see what it has open.
+// descriptors is not available on this system.
 func descriptors() map[string]string { return nil }
 
 func added(map[string]string) []string { return nil }

@@ -1,8 +1,8 @@
-// Package leak fails a test binary that leaves goroutines or descriptors behind.
+// Package leak fails a test binary that leaks goroutines or file descriptors.
 //
 //	func TestMain(m *testing.M) { leak.Main(m) }
 //
-// Within testing/synctest no goroutine outlives its test anyway. This is for the rest.
+// It is for tests without testing/synctest, which fails if a goroutine outlives its test.
 package leak
 
 import (
@@ -17,40 +17,40 @@ import (
 
 type tests interface{ Run() int }
 
-// Main runs tests, and ends the process.
+// Main runs tests and exits.
 func Main(m tests) { os.Exit(Checked{m}.Run()) }
 
-// Checked are tests that also fail if they leave something behind.
+// Checked are tests with leak detection.
 type Checked struct{ Tests tests }
 
-// Run runs them, and returns the process's status.
+// Run runs the tests, and returns the exit status.
 func (c Checked) Run() int {
 	before := descriptors()
 	if status := c.Tests.Run(); status != 0 {
-		return status // what failed may have left anything
+		return status // failed tests may leak
 	}
 	return check(os.Stderr, before)
 }
 
-// patience is how long what was told to end may take.
+// patience is the maximum time for goroutines and descriptors to end.
 const patience = 5 * time.Second
 
 func check(out io.Writer, before map[string]string) int {
-	http.DefaultClient.CloseIdleConnections() // everybody's, and nobody's to close
+	http.DefaultClient.CloseIdleConnections() // shared by all tests
 	deadline := time.Now().Add(patience)
 	err := goleak.Find()
-	for ; err != nil && time.Now().Before(deadline); err = goleak.Find() { // it waits by itself, for a moment
+	for ; err != nil && time.Now().Before(deadline); err = goleak.Find() { // Find waits for a moment
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(out, "tests have passed, and have left goroutines behind: %v\n", err)
+		_, _ = fmt.Fprintf(out, "tests passed, but leaked goroutines: %v\n", err)
 		return 1
 	}
 	left := added(before)
 	for ; len(left) > 0 && time.Now().Before(deadline); left = added(before) {
-		time.Sleep(10 * time.Millisecond) // the system is a moment behind
+		time.Sleep(10 * time.Millisecond) // the system may be late
 	}
 	if len(left) > 0 {
-		_, _ = fmt.Fprintf(out, "tests have passed, and have left descriptors open: %q\n", left)
+		_, _ = fmt.Fprintf(out, "tests passed, but leaked file descriptors: %q\n", left)
 		return 1
 	}
 	return 0

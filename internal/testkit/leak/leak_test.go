@@ -22,36 +22,36 @@ func TestStatusOfTestsComesFirst(t *testing.T) {
 	}
 }
 
-// A goroutine that is left is named by its stack.
+// The message has the stack of a leaked goroutine.
 func TestGoroutines(t *testing.T) {
 	var out strings.Builder
 	end := make(chan struct{})
 	defer close(end)
 	go func() { <-end }()
 	if check(&out, descriptors()) != 1 || !strings.Contains(out.String(), "leak.TestGoroutines.func") {
-		t.Errorf("said %q", out.String())
+		t.Errorf("output %q", out.String())
 	}
 }
 
 func TestDescriptors(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("a process sees what it has open on Linux only")
+		t.Skip("descriptors are available on Linux only")
 	}
 	before := descriptors()
 	if left := added(before); len(left) != 0 {
-		t.Errorf("nothing was opened, and there is %q", left)
+		t.Errorf("leaks without an open file: %q", left)
 	}
 	f, err := os.CreateTemp(t.TempDir(), "left-open")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if left := added(before); len(left) != 1 || !strings.Contains(left[0], "left-open") {
-		t.Errorf("a file was opened, and there is %q", left)
+		t.Errorf("leaks with an open file: %q", left)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if left := added(before); len(left) != 0 {
-		t.Errorf("it was closed, and there is %q", left)
+		t.Errorf("leaks after closing the file: %q", left)
 	}
 }

@@ -1,4 +1,4 @@
-// Package logbook keeps what was logged, for tests that look at it.
+// Package logbook records logs for tests.
 package logbook
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A Book can be read while it is written. Its zero value is empty.
+// A Book is a log. It is safe for concurrent use. The zero value is empty.
 type Book struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -25,17 +25,17 @@ func (b *Book) String() string {
 	return b.text.String()
 }
 
-// Clear forgets all of it.
+// Clear removes all text.
 func (b *Book) Clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text.Reset()
 }
 
-// Logger writes into it, a line of text for each record.
+// Logger returns a logger to the book, with one line of text per record.
 func (b *Book) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
-// Lines are those lines that have all of the parts.
+// Lines returns the lines that contain all parts.
 func (b *Book) Lines(parts ...string) (found []string) {
 next:
 	for line := range strings.Lines(b.String()) {

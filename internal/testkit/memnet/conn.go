@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// window is how many bytes may be under way in one direction.
+// window is the maximum number of bytes in flight per direction.
 const window = 256 << 10
 
-// A flow is one direction of a connection. It is under the network's lock.
+// A flow is one direction of a connection. It is guarded by the network's mutex.
 type flow struct {
-	from, to *Host
-	chunks   []chunk
-	size     int       // of the chunks
-	ended    bool      // nothing more is written
-	ends     time.Time // when the reader may hear of that
-	reset    bool      // and what was under way is lost
-	deaf     bool      // nobody reads
-	told     time.Time // when the writer may hear of that
+	from, to       *Host
+	chunks         []chunk
+	size           int       // of all chunks
+	ended          bool      // the writer has closed it
+	endsAt         time.Time // when the reader can see that
+	reset          bool      // data in flight is lost
+	readerClosed   bool      // the reader has closed it
+	readerClosedAt time.Time // when the writer can see that
 }
 
 type chunk struct {
@@ -28,7 +28,7 @@ type chunk struct {
 	data    []byte
 }
 
-// open reports whether what is under way arrives.
+// open reports whether data is delivered: the reader is not frozen and there is no cut.
 func (f *flow) open() bool { return !f.to.frozen && !f.to.net.cuts[link(f.from.name, f.to.name)] }
 
 type conn struct {
@@ -37,12 +37,12 @@ type conn struct {
 	in, out     *flow
 	other       *conn // the other end
 
-	closed       bool
-	readBy, till time.Time // deadlines, of reading and of writing
-	bell         bell
+	closed          bool
+	readBy, writeBy time.Time // deadlines
+	notifier        notifier
 }
 
-// connect makes both ends of a connection. The lock is held.
+// connect returns both ends of a new connection. The mutex is held.
 func connect(a *Host, at addr, b *Host, bt addr) (near, far *conn) {
 	there, back := &flow{from: a, to: b}, &flow{from: b, to: a}
 	near = &conn{host: a, local: at, peer: bt, in: back, out: there}
@@ -52,34 +52,34 @@ func connect(a *Host, at addr, b *Host, bt addr) (near, far *conn) {
 	return near, far
 }
 
-// finish says that nothing more is written, after all that was. The lock is held.
+// finish ends a flow after all written data. The mutex is held.
 func (f *flow) finish() {
 	if !f.ended {
-		f.ended, f.ends = true, f.arrival()
+		f.ended, f.endsAt = true, f.arrival()
 	}
 }
 
-// arrival is when something arrives that is sent now.
+// arrival returns the arrival time of data sent now.
 func (f *flow) arrival() time.Time { return time.Now().Add(f.from.net.latency) }
 
-// reset ends a connection without further words. The lock is held.
+// reset closes a connection with a reset. The mutex is held.
 func (c *conn) reset() {
 	c.out.reset, c.out.chunks, c.out.size = true, nil, 0
-	c.out.ended, c.out.ends = true, c.out.arrival() // though it was finished before
+	c.out.ended, c.out.endsAt = true, c.out.arrival() // also after finish
 	c.end()
 }
 
-// end closes this end. The lock is held.
+// end closes this end. The mutex is held.
 func (c *conn) end() {
 	if c.closed {
 		return
 	}
 	c.closed = true
 	c.out.finish()
-	c.in.deaf, c.in.told, c.in.chunks, c.in.size = true, c.out.arrival(), nil, 0
+	c.in.readerClosed, c.in.readerClosedAt, c.in.chunks, c.in.size = true, c.out.arrival(), nil, 0
 	delete(c.host.conns, c)
-	c.bell.ring()
-	c.other.bell.ring()
+	c.notifier.notify()
+	c.other.notifier.notify()
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -97,27 +97,27 @@ func (c *conn) Read(p []byte) (int, error) {
 		case len(c.in.chunks) > 0:
 			at := c.in.chunks[0].arrives
 			if !now.Before(at) {
-				c.other.bell.ring() // there is room
+				c.other.notifier.notify() // there is space in the window
 				return c.in.take(p), nil
 			}
 			until = sooner(until, at)
 		case c.in.ended && !c.in.from.frozen:
-			if !now.Before(c.in.ends) {
+			if !now.Before(c.in.endsAt) {
 				if c.in.reset {
 					return 0, c.failure("read", syscall.ECONNRESET)
 				}
 				return 0, io.EOF
 			}
-			until = sooner(until, c.in.ends)
+			until = sooner(until, c.in.endsAt)
 		}
 		if len(p) == 0 {
 			return 0, nil
 		}
-		c.bell.wait(n, nil, until)
+		c.notifier.wait(n, nil, until)
 	}
 }
 
-// sooner returns the earlier of two times. A zero time never comes.
+// sooner returns the earlier of two times. A zero time is infinite.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -140,27 +140,27 @@ func (c *conn) Write(p []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for sent := 0; ; {
-		until, now := c.till, time.Now()
-		heard := !now.Before(c.out.told)
+		until, now := c.writeBy, time.Now()
+		visible := !now.Before(c.out.readerClosedAt)
 		switch {
 		case c.closed || c.out.ended:
 			return sent, c.failure("write", net.ErrClosed)
-		case !c.till.IsZero() && !now.Before(c.till):
+		case !c.writeBy.IsZero() && !now.Before(c.writeBy):
 			return sent, c.failure("write", os.ErrDeadlineExceeded)
 		case c.host.frozen:
-		case c.out.deaf && heard && c.out.open():
+		case c.out.readerClosed && visible && c.out.open():
 			return sent, c.failure("write", syscall.EPIPE)
 		default:
 			sent += c.out.put(p[sent:])
-			c.other.bell.ring()
+			c.other.notifier.notify()
 			if sent == len(p) {
 				return sent, nil
 			}
-			if c.out.deaf && !heard {
-				until = sooner(until, c.out.told)
+			if c.out.readerClosed && !visible {
+				until = sooner(until, c.out.readerClosedAt)
 			}
 		}
-		c.bell.wait(n, nil, until)
+		c.notifier.wait(n, nil, until)
 	}
 }
 
@@ -179,19 +179,19 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Close ends the connection. What was written still arrives.
+// Close closes the connection. Written data is still delivered.
 func (c *conn) Close() error {
 	c.do(c.end)
 	return nil
 }
 
-// do changes something that both ends may wait for.
+// do changes the connection and wakes both ends.
 func (c *conn) do(change func()) {
 	c.host.net.mu.Lock()
 	defer c.host.net.mu.Unlock()
 	change()
-	c.bell.ring()
-	c.other.bell.ring()
+	c.notifier.notify()
+	c.other.notifier.notify()
 }
 
 func (c *conn) failure(op string, err error) error {
@@ -203,7 +203,7 @@ func (c *conn) LocalAddr() net.Addr { return c.local }
 func (c *conn) RemoteAddr() net.Addr { return c.peer }
 
 func (c *conn) SetDeadline(t time.Time) error {
-	c.do(func() { c.readBy, c.till = t, t })
+	c.do(func() { c.readBy, c.writeBy = t, t })
 	return nil
 }
 
@@ -213,6 +213,6 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 }
 
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.do(func() { c.till = t })
+	c.do(func() { c.writeBy = t })
 	return nil
 }

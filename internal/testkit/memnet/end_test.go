@@ -15,13 +15,13 @@ import (
 
 func closeWrite(p *pair) { _ = p.at.(interface{ CloseWrite() error }).CloseWrite() }
 
-// TestNewsOfAnEnd takes as long as anything else does, and nobody knows before.
-func TestNewsOfAnEnd(t *testing.T) {
+// The end of a connection becomes visible to the peer after the latency.
+func TestEndHasLatency(t *testing.T) {
 	const latency = 3 * time.Millisecond
 	for name, test := range map[string]struct {
 		end         func(p *pair)
-		known       bool  // that nothing more comes, before
-		read, write error // what the other side meets
+		known       bool  // the reader has seen the end before
+		read, write error // errors at the peer
 	}{
 		"close":       {func(p *pair) { _ = p.at.Close() }, false, io.EOF, syscall.EPIPE},
 		"close write": {closeWrite, false, io.EOF, nil},
@@ -30,12 +30,12 @@ func TestNewsOfAnEnd(t *testing.T) {
 			_ = p.at.Close()
 			time.AfterFunc(time.Millisecond, func() { _ = p.at.Close() })
 		}, false, io.EOF, syscall.EPIPE},
-		"close, after all was said": {func(p *pair) {
+		"close after close write": {func(p *pair) {
 			closeWrite(p)
 			time.Sleep(latency)
 			_ = p.at.Close()
 		}, true, io.EOF, syscall.EPIPE},
-		"kill, after all was said": {func(p *pair) {
+		"kill after close write": {func(p *pair) {
 			closeWrite(p)
 			time.Sleep(time.Millisecond)
 			p.a.Kill()
@@ -46,26 +46,26 @@ func TestNewsOfAnEnd(t *testing.T) {
 				p := connected(t, latency)
 				test.end(p)
 				ended := time.Now()
-				write(t, p.to, "goes nowhere")
+				write(t, p.to, "lost")
 				time.Sleep(latency - 1)
-				write(t, p.to, "goes nowhere")
+				write(t, p.to, "lost")
 				if _, err := p.to.Read(make([]byte, 1)); !errors.Is(err, test.read) {
-					t.Errorf("reading: %v, want %v", err, test.read)
+					t.Errorf("read: %v, want %v", err, test.read)
 				}
 				if known := time.Since(ended) != latency; known != test.known {
-					t.Errorf("reading ends after %v", time.Since(ended))
+					t.Errorf("read ended after %v", time.Since(ended))
 				}
 				time.Sleep(time.Until(ended.Add(latency)))
 				if _, err := p.to.Write([]byte("x")); !errors.Is(err, test.write) {
-					t.Errorf("writing: %v, want %v", err, test.write)
+					t.Errorf("write: %v, want %v", err, test.write)
 				}
 			})
 		})
 	}
 }
 
-// TestEndComesLast: what was written before comes before, each at its time.
-func TestEndComesLast(t *testing.T) {
+// Data arrives before the end of the stream, each after the latency.
+func TestEndIsAfterData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := connected(t, 3*time.Millisecond)
 		began := time.Now()
@@ -81,8 +81,8 @@ func TestEndComesLast(t *testing.T) {
 	})
 }
 
-// TestWriterHearsOfAnEnd while it waits for room.
-func TestWriterHearsOfAnEnd(t *testing.T) {
+// The end of the reader unblocks a writer with a full window.
+func TestEndUnblocksWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := connected(t, 3*time.Millisecond)
 		began := time.Now()
@@ -93,16 +93,16 @@ func TestWriterHearsOfAnEnd(t *testing.T) {
 	})
 }
 
-// TestWritingAcrossACut: a writer hears of a death as little as a reader does.
-func TestWritingAcrossACut(t *testing.T) {
+// A cut delays a reset for writers, too.
+func TestCutDelaysResetForWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := connected(t, 0)
 		p.net.Cut("a", "b")
 		p.b.Kill()
-		write(t, p.at, "nobody is there")
+		write(t, p.at, "into the cut")
 		_ = p.at.SetDeadline(time.Now().Add(time.Hour))
 		if _, err := p.at.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error("more than the window:", err)
+			t.Error("beyond the window:", err)
 		}
 		_ = p.at.SetDeadline(time.Time{})
 		p.net.Heal("a", "b")
@@ -112,24 +112,24 @@ func TestWritingAcrossACut(t *testing.T) {
 	})
 }
 
-// TestFrozenToDeath: a frozen host that is killed is dead, and keeps nobody waiting.
-func TestFrozenToDeath(t *testing.T) {
+// Killing a frozen host resets its connections.
+func TestKillFrozenHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := connected(t, 0)
 		p.b.Freeze()
 		p.b.Kill()
 		_ = p.at.SetDeadline(time.Now().Add(time.Hour))
 		if _, err := p.at.Read(make([]byte, 5)); !errors.Is(err, syscall.ECONNRESET) {
-			t.Error("reading:", err)
+			t.Error("read:", err)
 		}
 		if _, err := p.at.Write([]byte("hello")); !errors.Is(err, syscall.EPIPE) {
-			t.Error("writing:", err)
+			t.Error("write:", err)
 		}
 	})
 }
 
-// TestNeverAccepted: who waits to be accepted hears that nobody will.
-func TestNeverAccepted(t *testing.T) {
+// Closing a listener resets connections that were not accepted.
+func TestCloseResetsUnaccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New(0)
 		l, err := n.Host("b").Listen(80)
@@ -148,8 +148,7 @@ func TestNeverAccepted(t *testing.T) {
 	})
 }
 
-// TestFrozenAccept: a frozen host accepts nobody until it goes on, though one can
-// connect to it, as to a process that was stopped.
+// A frozen host accepts no connections until Thaw, but dials to it succeed, as with a stopped process.
 func TestFrozenAccept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := connected(t, 0)
@@ -173,7 +172,7 @@ func TestFrozenAccept(t *testing.T) {
 		}
 		p.b.Thaw()
 		if c := <-accepted; c == nil {
-			t.Error("and goes on without one")
+			t.Error("no connection accepted after Thaw")
 		}
 	})
 }

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// backlog is how many connections wait to be accepted; others are refused.
+// backlog is the maximum number of connections that wait for Accept; more are refused.
 const backlog = 1024
 
 type listener struct {
 	host *Host
 	at   addr
 
-	// Under the network's lock.
-	waiting []*conn
-	closed  bool
-	bell    bell
+	// Guarded by the network's mutex.
+	waiting  []*conn
+	closed   bool
+	notifier notifier
 }
 
-// Listen listens on a port of the host; 0 is any that is free.
+// Listen listens on a port of the host; 0 chooses a free one.
 func (h *Host) Listen(port int) (net.Listener, error) {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()
@@ -33,7 +33,7 @@ func (h *Host) Listen(port int) (net.Listener, error) {
 	case port < 0 || port > 65535:
 		return nil, fmt.Errorf("listen on %s: port %d is not between 0 and 65535", h.name, port)
 	case h.dead:
-		return nil, fmt.Errorf("listen on %s: it was killed", h.name)
+		return nil, fmt.Errorf("listen on %s: the host was killed", h.name)
 	case h.listeners[port] != nil:
 		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: addr{h.name, port}, Err: syscall.EADDRINUSE}
 	}
@@ -55,11 +55,11 @@ func (l *listener) Accept() (net.Conn, error) {
 			l.waiting = l.waiting[1:]
 			return c, nil
 		}
-		l.bell.wait(n, nil, time.Time{})
+		l.notifier.wait(n, nil, time.Time{})
 	}
 }
 
-// Close ends the listener, and resets connections that nobody has accepted.
+// Close closes the listener and resets connections that were not accepted.
 func (l *listener) Close() error {
 	n := l.host.net
 	n.mu.Lock()
@@ -68,7 +68,7 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// end closes the listener. The lock is held.
+// end closes the listener. The mutex is held.
 func (l *listener) end() {
 	if l.host.listeners[l.at.port] == l {
 		delete(l.host.listeners, l.at.port)
@@ -78,7 +78,7 @@ func (l *listener) end() {
 		c.reset()
 	}
 	l.waiting = nil
-	l.bell.ring()
+	l.notifier.notify()
 }
 
 func (l *listener) Addr() net.Addr { return l.at }

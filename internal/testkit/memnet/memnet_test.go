@@ -42,7 +42,7 @@ func connected(t *testing.T, latency time.Duration) *pair {
 	return p
 }
 
-// TestConn holds connections against what Go expects of any.
+// Connections pass the standard tests of package nettest.
 func TestConn(t *testing.T) {
 	nettest.TestConn(t, func() (net.Conn, net.Conn, func(), error) {
 		p := connected(t, 0)
@@ -80,9 +80,8 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// TestHeldBack: what is written across a cut, or to a host that is frozen, arrives
-// when that is over, and so does the news of an end.
-func TestHeldBack(t *testing.T) {
+// A cut or a frozen reader delays data and the end of the stream.
+func TestCutAndFreezeDelayData(t *testing.T) {
 	for name, fault := range map[string]struct{ begin, end func(*pair) }{
 		"cut":    {func(p *pair) { p.net.Cut("b", "a") }, func(p *pair) { p.net.Heal("a", "b") }},
 		"freeze": {func(p *pair) { p.b.Freeze() }, func(p *pair) { p.b.Thaw() }},
@@ -117,7 +116,7 @@ func TestHeldBack(t *testing.T) {
 	}
 }
 
-// TestFrozenWriter: a frozen host writes nothing, and does not end anything either.
+// A frozen host neither writes data nor ends streams.
 func TestFrozenWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := connected(t, 0)
@@ -151,32 +150,32 @@ func TestKill(t *testing.T) {
 			t.Error("writing:", err)
 		}
 		if _, err := p.to.Write([]byte("hello")); !errors.Is(err, net.ErrClosed) {
-			t.Error("the dead write:", err)
+			t.Error("write of a killed host:", err)
 		}
 		if _, err := p.listener.Accept(); !errors.Is(err, net.ErrClosed) {
-			t.Error("the dead listen:", err)
+			t.Error("accept of a killed host:", err)
 		}
 		if _, err := p.b.Listen(81); err == nil {
-			t.Error("the dead listen anew")
+			t.Error("a killed host listens")
 		}
 		if _, err := p.a.Dial(t.Context(), "b:80"); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Error("dialling the dead:", err)
+			t.Error("dial to a killed host:", err)
 		}
 		if _, err := p.b.Dial(t.Context(), "a:80"); err == nil {
-			t.Error("the dead dial")
+			t.Error("a killed host dials")
 		}
 		if p.net.Host("b") == p.b || p.net.Host("a") != p.a {
-			t.Error("only the dead are replaced")
+			t.Error("Host replaces killed hosts only")
 		}
 	})
 }
 
-// TestKilledBehindACut: nobody hears of a death across a cut.
-func TestKilledBehindACut(t *testing.T) {
+// A cut delays the resets of a killed host.
+func TestCutDelaysReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := connected(t, 0)
 		p.net.Cut("a", "b")
-		p.b.Freeze() // and a frozen host can die
+		p.b.Freeze() // killing a frozen host works, too
 		p.b.Kill()
 		_ = p.at.SetDeadline(time.Now().Add(time.Hour))
 		if _, err := p.at.Read(make([]byte, 5)); !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -1,12 +1,11 @@
-// Package memnet is a network in memory: hosts that listen and dial, can be cut off, frozen and killed. It
-// works on virtual time, in bubbles of testing/synctest.
+// Package memnet is an in-memory network: hosts that listen and dial, and can be partitioned, frozen and killed. It
+// works with the virtual time of testing/synctest.
 //
-// A connection behaves like TCP. Data arrives in order, after the network's latency, and so does the end
-// of the stream. To dial or to be refused takes no time. A cut holds back data and dials until it is
-// healed. A host that dies resets its connections, which a cut delays, too. A frozen host neither reads
-// nor writes: to others it looks like a stopped process.
+// A connection behaves like TCP. Data and the end of the stream arrive in order, after the network's latency. Dials
+// and refusals take no time. A cut delays data and dials until it is healed. A killed host resets its connections;
+// a cut delays that, too. A frozen host neither reads nor writes, like a stopped process.
 //
-// Everything is under the one lock of its network, so that the order of events is clear.
+// One mutex guards the whole network, so that all events are ordered.
 package memnet
 
 import (
@@ -19,22 +18,22 @@ import (
 	"time"
 )
 
-// A Net is a network. Its methods, and those of hosts and connections, are for many goroutines at once.
+// A Net is a network. It, its hosts and its connections are safe for concurrent use.
 type Net struct {
 	latency time.Duration
 
 	mu      sync.Mutex
-	dialing bell
+	dialing notifier
 	hosts   map[string]*Host
 	cuts    map[[2]string]bool
 }
 
-// New returns a network without hosts. What is sent takes as long as latency says.
+// New returns a network without hosts. latency is the delay of all data.
 func New(latency time.Duration) *Net {
 	return &Net{latency: latency, hosts: make(map[string]*Host), cuts: make(map[[2]string]bool)}
 }
 
-// Host returns the host of a name, a new one if there is none or it has died.
+// Host returns the host with a name, a new one if there is none or it was killed.
 func (n *Net) Host(name string) *Host {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -46,10 +45,10 @@ func (n *Net) Host(name string) *Host {
 	return h
 }
 
-// Cut separates two hosts, by name, in both directions until they are healed.
+// Cut partitions two hosts, by name, in both directions until Heal.
 func (n *Net) Cut(a, b string) { n.setCut(a, b, true) }
 
-// Heal joins two hosts again.
+// Heal ends the partition of two hosts.
 func (n *Net) Heal(a, b string) { n.setCut(a, b, false) }
 
 func (n *Net) setCut(a, b string, cut bool) {
@@ -60,10 +59,10 @@ func (n *Net) setCut(a, b string, cut bool) {
 	} else {
 		delete(n.cuts, link(a, b))
 	}
-	n.all()
+	n.notifyAll()
 }
 
-// HealAll joins a host with all others again.
+// HealAll ends all partitions of a host.
 func (n *Net) HealAll(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -72,7 +71,7 @@ func (n *Net) HealAll(name string) {
 			delete(n.cuts, l)
 		}
 	}
-	n.all()
+	n.notifyAll()
 }
 
 func link(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
@@ -82,23 +81,23 @@ type Host struct {
 	net  *Net
 	name string
 
-	// Under the network's lock.
+	// Guarded by the network's mutex.
 	dead, frozen bool
 	listeners    map[int]*listener
 	conns        map[*conn]bool
-	port         int // the last that was given to a connection
+	port         int // of the last outgoing connection
 }
 
-// Name returns the host's name, which is also its address.
+// Name returns the host's name, which is its address.
 func (h *Host) Name() string { return h.name }
 
-// Freeze stops whatever goes into the host and comes out of it, until Thaw.
+// Freeze stops all reads and writes of the host until Thaw.
 func (h *Host) Freeze() { h.set(func() { h.frozen = true }) }
 
-// Thaw lets a frozen host go on.
+// Thaw ends Freeze.
 func (h *Host) Thaw() { h.set(func() { h.frozen = false }) }
 
-// Kill ends all that the host has open. It can do nothing any more.
+// Kill closes all listeners and resets all connections of the host. It cannot be used afterwards.
 func (h *Host) Kill() {
 	h.set(func() {
 		h.dead, h.frozen = true, false
@@ -115,7 +114,7 @@ func (h *Host) set(change func()) {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()
 	change()
-	h.net.all()
+	h.net.notifyAll()
 }
 
 // Dial connects to a host and port.
@@ -143,7 +142,7 @@ func (h *Host) Dial(ctx context.Context, address string) (net.Conn, error) {
 	h.port++
 	near, far := connect(h, addr{h.name, h.port}, l.host, l.at)
 	l.waiting = append(l.waiting, far)
-	l.bell.ring()
+	l.notifier.notify()
 	return near, nil
 }
 
@@ -154,7 +153,7 @@ func (n *Net) listener(name string, port int) *listener {
 	return nil
 }
 
-// An addr is where something listens, or what is connected to it.
+// An addr is the address of a listener or of an end of a connection.
 type addr struct {
 	host string
 	port int
@@ -184,49 +183,49 @@ type named string
 func (named) Network() string  { return "tcp" }
 func (a named) String() string { return string(a) }
 
-// A bell wakes those who wait for something. It is under the network's lock.
-type bell struct {
-	rung chan struct{} // nil if nobody waits
+// A notifier wakes waiting goroutines. It is guarded by the network's mutex.
+type notifier struct {
+	ch chan struct{} // nil if no goroutine waits
 }
 
-func (b *bell) ring() {
-	if b.rung != nil {
-		close(b.rung)
-		b.rung = nil
+func (b *notifier) notify() {
+	if b.ch != nil {
+		close(b.ch)
+		b.ch = nil
 	}
 }
 
-// wait gives the lock away until the bell is rung, a time has come, or done is closed.
-// A zero time never comes. It may return for no reason.
-func (b *bell) wait(n *Net, done <-chan struct{}, until time.Time) {
-	if b.rung == nil {
-		b.rung = make(chan struct{})
+// wait releases the mutex until notify, a time, or done is closed. A zero time is infinite. Spurious wakeups are
+// possible.
+func (b *notifier) wait(n *Net, done <-chan struct{}, until time.Time) {
+	if b.ch == nil {
+		b.ch = make(chan struct{})
 	}
-	rung := b.rung
+	ch := b.ch
 	n.mu.Unlock()
 	defer n.mu.Lock()
-	var alarm <-chan time.Time
+	var timeout <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(time.Until(until))
 		defer timer.Stop()
-		alarm = timer.C
+		timeout = timer.C
 	}
 	select {
-	case <-rung:
-	case <-alarm:
+	case <-ch:
+	case <-timeout:
 	case <-done:
 	}
 }
 
-// all rings every bell of the network: what goes through has changed.
-func (n *Net) all() {
-	n.dialing.ring()
+// notifyAll wakes all goroutines of the network after a change of connectivity.
+func (n *Net) notifyAll() {
+	n.dialing.notify()
 	for _, h := range n.hosts {
 		for _, l := range h.listeners {
-			l.bell.ring()
+			l.notifier.notify()
 		}
 		for c := range h.conns {
-			c.bell.ring()
+			c.notifier.notify()
 		}
 	}
 }

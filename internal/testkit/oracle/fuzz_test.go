@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// FuzzObservations: what an owner has written of itself is read as it was written.
+// FuzzObservations checks that decoded records encode to the same bytes.
 func FuzzObservations(f *testing.F) {
 	r := Record{About: Belief, Key: 1, Generation: 2, Session: leasehold.Session{3}, Check: Span{4, 5}, Held: Span{6, 7}}
 	var b bytes.Buffer

@@ -1,12 +1,11 @@
-// Package oracle checks what a cluster did against what Leasehold promises, without asking the
-// managers.
+// Package oracle checks the guarantees of Leasehold in a running cluster, independently of the managers.
 //
-// For dual ownership and generations every owner checks its keys again and again (a [Sentinel])
-// and writes down the checks that succeeded (a [Record]), with times on a clock that all processes
-// of a computer share. An [Oracle] compares them.
+// For dual ownership and generations every owner checks its keys periodically (a [Sentinel]) and records
+// the successful checks (a [Record]), with times of a clock that all processes of a computer share. An
+// [Oracle] compares the records.
 //
-// For services that keep values, [Registers] is a history of requests, and [RegisterModel] what a
-// checker of linearizability holds it against.
+// For services that store values, [Registers] is a history of requests, and [RegisterModel] the model for a
+// linearizability checker.
 package oracle
 
 import (
@@ -18,16 +17,15 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// An Oracle compares what owners believed about each key, and when.
+// An Oracle compares the times at which owners held each key.
 //
-// A tenure is the time for which one session held a key under one generation. Some calls in it
-// succeeded, each at some instant between its beginning and its end. So the tenure began no later
-// than the first of these calls ended, and ended no earlier than the last one began. Two tenures of
-// a key overlap if each began, in this sense, no later than the other ended. A possible overlap
-// that is not certain is not counted.
+// A tenure is the time for which one session held a key with one generation. Its records have successful
+// calls, each at an instant between the start and the end of the call. So the tenure began no later than
+// the end of the first call, and ended no earlier than the start of the last one. Two tenures of a key
+// overlap if each began, in this sense, no later than the other ended. Overlaps that are possible but not
+// certain do not count.
 //
-// It may be used from many goroutines at once. It keeps the latest few tenures of each of a bounded
-// number of keys.
+// It is safe for concurrent use. It keeps the last few tenures per key, for a bounded number of keys.
 type Oracle struct {
 	maxKeys int
 
@@ -36,14 +34,14 @@ type Oracle struct {
 	Verdict
 }
 
-// A Verdict is what an oracle has found out so far.
+// A Verdict is the result of an oracle so far.
 type Verdict struct {
 	Checked   uint64 // records of operations
-	Tenures   uint64 // that were found
-	Duals     uint64 // tenures found to overlap with one of another session
-	Reversals uint64 // tenures found to go on after one with a higher generation began, or to have the same
-	Unjudged  uint64 // records of keys that there was no room for
-	First     string // what was wrong first; empty if nothing was
+	Tenures   uint64
+	Duals     uint64 // tenures that overlap with one of another session
+	Reversals uint64 // tenures that continue after one with a higher generation began, or have the same generation
+	Unjudged  uint64 // records of keys above the limit
+	First     string // the first violation; empty if none
 }
 
 type tenure struct {
@@ -55,16 +53,16 @@ type tenure struct {
 	reversed   bool // has been counted
 }
 
-// maxTenures is how many tenures of a key are remembered. A key changes hands
-// at most a few times a minute, and records are late by milliseconds.
+// maxTenures is the maximum number of tenures per key. A key moves at most a few times per minute, and
+// records are late by milliseconds.
 const maxTenures = 8
 
-// New returns an oracle that judges so many keys.
+// New returns an oracle for at most maxKeys keys.
 func New(maxKeys int) *Oracle {
 	return &Oracle{maxKeys: maxKeys, keys: make(map[leasehold.Key][]tenure)}
 }
 
-// Observe takes up a record. Records may come in any order.
+// Observe processes a record. Records may arrive in any order.
 func (o *Oracle) Observe(r Record) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,11 +89,11 @@ func (o *Oracle) Observe(r Record) {
 			o.compare(r.Key, &known[at], &known[i])
 		}
 	}
-	o.keys[r.Key] = forget(known)
+	o.keys[r.Key] = evict(known)
 }
 
-// forget drops the tenure that ended first, if there are too many.
-func forget(known []tenure) []tenure {
+// evict removes the tenure that ended first if there are too many.
+func evict(known []tenure) []tenure {
 	if len(known) <= maxTenures {
 		return known
 	}
@@ -139,7 +137,7 @@ func (o *Oracle) note(key leasehold.Key, what string, a, b *tenure) {
 		key, what, a.session.Short(), a.generation, a.began, a.ended, b.session.Short(), b.generation, b.began, b.ended)
 }
 
-// Judge returns what was found out so far.
+// Judge returns the result so far.
 func (o *Oracle) Judge() Verdict {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 
 const someKey leasehold.Key = 7
 
-// seen is a record whose Check ran from before to after, and whose Held ran from
-// the third to the fourth time, unless these are 0.
+// seen returns a record with a Check between the first two times and a Held between the third and fourth,
+// unless these are 0.
 func seen(session byte, g leasehold.Generation, times ...Time) Record {
 	r := Record{Key: someKey, Session: leasehold.Session{session}, Generation: g, Check: Span{times[0], times[1]}}
 	if len(times) == 4 {
@@ -55,7 +55,7 @@ func TestOracle(t *testing.T) {
 				t.Errorf("%d dual ownerships, %d reversals, want %d, %d", got.Duals, got.Reversals, test.duals, test.reversals)
 			}
 			if wrong := test.duals+test.reversals > 0; wrong != strings.HasPrefix(got.First, "key 0000000000000007: ") {
-				t.Errorf("it says %q", got.First)
+				t.Errorf("first violation %q", got.First)
 			}
 		})
 	}
@@ -72,9 +72,8 @@ func TestOracleKeepsKeysApart(t *testing.T) {
 	}
 }
 
-// TestOracleIsFair: owners that take turns are never accused, in whatever order
-// and however late their records arrive.
-func TestOracleIsFair(t *testing.T) {
+// Consecutive owners cause no violation, for any order and delay of their records.
+func TestOracleHasNoFalsePositives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		records := turns(t)
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 0))
@@ -89,9 +88,8 @@ func TestOracleIsFair(t *testing.T) {
 	})
 }
 
-// turns is what owners of a key say who take turns. A call finds out at its true
-// instant, and its readings of the clock are before and after that. So calls of
-// two owners may overlap, and their true instants never do.
+// turns returns records of consecutive owners of a key. Each call has a true instant between its two clock
+// readings. Calls of two owners may overlap, their true instants never do.
 func turns(t *rapid.T) []Record {
 	var records []Record
 	now := Time(100)
@@ -127,7 +125,7 @@ func TestOracleIsBounded(t *testing.T) {
 	if v := o.Judge(); len(o.keys) != 3 || v.Unjudged != 40 || v.First != "" {
 		t.Errorf("%d keys, %+v", len(o.keys), v)
 	}
-	// What is remembered is the latest: the key's last owner, long gone, comes back.
+	// The last tenures are kept: a late record of an earlier owner is a violation.
 	late := seen(95, 96, 10*95+1, 10*95+2, 2000, 2001)
 	late.Key = 0
 	o.Observe(late)

@@ -11,19 +11,19 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// A Record says that an owner held a key. It is written in one piece with a few others, short
-// enough for a pipe to take it whole: a process that is killed has written a record or has not.
-// The order of its fields is the format: owners of older builds write it, too.
+// A Record is the fact that an owner held a key. Writes of a few records to a pipe are atomic, so a killed
+// process writes no partial record. The order of the fields is the format, for compatibility with owners of
+// older builds.
 type Record struct {
 	Key        leasehold.Key
 	Generation leasehold.Generation
 	Session    leasehold.Session
-	Check      Span // of a Check that succeeded
-	Held       Span // of a Held that succeeded, or of a later Check; zero if none did
+	Check      Span // of a successful Check
+	Held       Span // of a successful Held or later Check; zero if none
 	About      Subject
 }
 
-// Earlier is the record of an owner whose clock is ahead by so much, on our clock.
+// Earlier converts a record of an owner whose clock is ahead by a duration.
 func (r Record) Earlier(by time.Duration) Record {
 	for _, s := range []*Span{&r.Check, &r.Held} {
 		if *s != (Span{}) {
@@ -33,24 +33,22 @@ func (r Record) Earlier(by time.Duration) Record {
 	return r
 }
 
-// A Subject is what a record is about.
+// A Subject is the type of a record.
 type Subject byte
 
-// The subjects.
 const (
 	Operation Subject = iota // a request
-	Belief                   // that the key was held, from the first Check to the last
+	Belief                   // the key was held from the first Check to the last
 )
 
 const (
 	Size = 65 // of a record, in bytes
-	// MaxBatch is how many records are written at once: the pipes of every system take
-	// 512 bytes whole.
+	// MaxBatch is the maximum number of records per write: writes of up to 512 bytes to a pipe are
+	// atomic on all systems.
 	MaxBatch = 512 / Size
 )
 
-// WriteRecords writes records in one piece, MaxBatch of them at most. It waits if the
-// reader of a pipe does not keep up.
+// WriteRecords writes at most MaxBatch records in one write. It blocks if the pipe is full.
 func WriteRecords(to io.Writer, records ...Record) error {
 	piece, err := binary.Append(make([]byte, 0, MaxBatch*Size), binary.LittleEndian, records)
 	if err != nil {
@@ -60,7 +58,7 @@ func WriteRecords(to io.Writer, records ...Record) error {
 	return err
 }
 
-// ReadRecords passes on what an owner writes, until the owner is gone.
+// ReadRecords calls observe for each record of an owner until the end of its pipe.
 func ReadRecords(from io.Reader, observe func(Record)) error {
 	in := bufio.NewReaderSize(from, 1<<16)
 	for {
@@ -69,7 +67,7 @@ func ReadRecords(from io.Reader, observe func(Record)) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("reading what an owner did: %w", err)
+			return fmt.Errorf("read records of an owner: %w", err)
 		}
 		observe(r)
 	}

@@ -26,10 +26,10 @@ func TestRecordsArriveAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestARecordThatIsCutOffIsAnError(t *testing.T) {
+func TestTruncatedRecordIsAnError(t *testing.T) {
 	err := ReadRecords(strings.NewReader(strings.Repeat("x", Size+1)), func(Record) {})
 	if err == nil {
-		t.Error("half a record was let pass")
+		t.Error("a truncated record was accepted")
 	}
 }
 
@@ -40,7 +40,7 @@ func TestHostTimeGoesOn(t *testing.T) {
 	}
 }
 
-// TestEarlier: what was not is not earlier either.
+// Earlier keeps zero spans.
 func TestEarlier(t *testing.T) {
 	got := Record{Key: 1, Check: Span{10, 12}}.Earlier(4)
 	if want := (Record{Key: 1, Check: Span{6, 8}}); got != want {
@@ -51,7 +51,7 @@ func TestEarlier(t *testing.T) {
 	}
 }
 
-// TestFormat: owners of older builds write records, too.
+// The format is stable, for owners of older builds.
 func TestFormat(t *testing.T) {
 	var got bytes.Buffer
 	r := Record{About: Belief, Key: 1, Generation: 2, Session: leasehold.Session{3}, Check: Span{4, 5}, Held: Span{6, 7}}

@@ -31,9 +31,9 @@ type Request struct {
 
 // An Answer is the result of an operation.
 type Answer struct {
-	Value   string // that was read
+	Value   string // the read value
 	Swapped bool
-	Unknown bool // there was no answer: it may happen at any time, or never
+	Unknown bool // no reply: it may be executed later, or never
 }
 
 // RegisterModel is a model of registers that execute one request at a time. They begin as "" and are
@@ -61,8 +61,7 @@ func RegisterModel() porcupine.Model {
 	}
 }
 
-// byName splits a history by registers: they are independent, and short histories are checked
-// sooner.
+// byName partitions a history by registers, which are independent. Short histories are checked faster.
 func byName(history []porcupine.Operation) [][]porcupine.Operation {
 	parts := make(map[string][]porcupine.Operation)
 	for _, o := range history {
@@ -72,30 +71,29 @@ func byName(history []porcupine.Operation) [][]porcupine.Operation {
 	return slices.Collect(maps.Values(parts))
 }
 
-// Registers is a history of requests about registers, and of their losses. It may be
-// written by many goroutines at once.
+// Registers is a history of requests to registers and of their losses. It is safe for concurrent use.
 type Registers struct {
 	names []string
 	begun time.Time
 
 	mu    sync.Mutex
-	fault int64 // when the last fault began
+	fault int64 // start of the last fault
 	all   []porcupine.Operation
 }
 
-// NewRegisters begins a history of registers with these names.
+// NewRegisters returns an empty history of registers.
 func NewRegisters(names ...string) *Registers {
 	return &Registers{names: names, begun: time.Now()}
 }
 
-// History returns what has happened.
+// History returns the operations so far.
 func (r *Registers) History() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all
 }
 
-// Fault notes that a fault begins that may lose registers.
+// Fault records the start of a fault that may lose registers.
 func (r *Registers) Fault() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +102,7 @@ func (r *Registers) Fault() {
 
 func (r *Registers) now() int64 { return time.Since(r.begun).Nanoseconds() }
 
-// Lost notes that registers were lost, at some time since the last fault began.
+// Lost records the loss of registers at some time since the start of the last fault.
 func (r *Registers) Lost(loss leasehold.Loss) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,12 +115,12 @@ func (r *Registers) Lost(loss leasehold.Loss) {
 	}
 }
 
-// Never is when an operation returns whose outcome is unknown.
+// Never is the return time of an operation with an unknown outcome.
 const Never = 1 << 62
 
-// Ask sends random requests and notes the answers. An error [leasehold.ErrIndeterminate] says that the
-// request may have been executed, any other that it was not. The function may change the
-// request to what it has tried: a swap that got no further than its read is a read.
+// Ask sends random requests and records the replies. After [leasehold.ErrIndeterminate] the request may
+// have been executed, after any other error it was not. The function may change the request to the executed
+// part: a swap that failed after its read is a read.
 func (r *Registers) Ask(client, times int, every time.Duration, random *rand.Rand, request func(*Request) (Answer, error)) {
 	for i := range times {
 		time.Sleep(time.Duration(random.Int64N(int64(2 * every))))

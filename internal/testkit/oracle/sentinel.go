@@ -8,80 +8,77 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Leases is what a sentinel asks of the owner library.
+// Leases is the part of the owner library that a sentinel uses.
 type Leases interface {
 	Check(key leasehold.Key) (owner.Lease, bool)
 }
 
-// A Sentinel reports what an owner believes about every key, without requests. Requests alone
-// would not do: callers that know another owner never call the old one again, even if that still
-// believes in its lease.
+// A Sentinel records the keys that an owner holds, without requests. Requests are not sufficient: callers
+// with a newer table send no requests to the old owner, even if its checks still succeed.
 //
-// It checks all keys in rounds, and reports the beginning and the end of a belief, and periodically
-// that it continues. What a killed process believed last is lost. It is for one goroutine.
+// It checks all keys in rounds. It records the start and the end of each tenure, and periodically its
+// continuation. The last tenures of a killed process may be incomplete. It is for one goroutine.
 type Sentinel struct {
 	leases  Leases
 	session leasehold.Session
 	keys    []leasehold.Key
 	witness func(...Record) error
 
-	beliefs []belief // about each of the keys
-	batch   []Record // still to be written, MaxBatch at most
+	tenures []keyTenure // of the keys, by index
+	batch   []Record    // unwritten, MaxBatch at most
 }
 
-// A belief is that a key is held under a generation: the first and the last
-// Check of it that succeeded.
-type belief struct {
-	generation  leasehold.Generation // 0: it is not held
+// A keyTenure is the tenure of a key with a generation: the first and the last successful Check.
+type keyTenure struct {
+	generation  leasehold.Generation // 0: not held
 	first, last Span
-	news        bool // last has not been told
+	dirty       bool // last is not recorded
 }
 
 const (
-	// The pause between two rounds is roundEvery at least, and restShare times as long as the round:
-	// 2,000 keys take about 0.1 ms, and many more are checked less often. It is restMost at most: after
-	// a round that took long because the process was stopped, wrong beliefs are most likely.
-	roundEvery = 15 * time.Millisecond
-	restShare  = 20
-	restMost   = 100 * time.Millisecond
+	// The pause between two rounds is pausePerRound times the duration of the round, from minPause to
+	// maxPause. 2,000 keys take about 0.1 ms; many more are checked less often. maxPause matters after a
+	// round during which the process was stopped: stale leases are most likely then.
+	minPause      = 15 * time.Millisecond
+	pausePerRound = 20
+	maxPause      = 100 * time.Millisecond
 
-	// tellEvery is the interval of reports of beliefs that continue; tellKey bounds their rate.
-	tellEvery = 200 * time.Millisecond
-	tellKey   = 20 * time.Microsecond
+	// reportInterval is the interval of records of continuing tenures, with at least reportPerKey per
+	// key.
+	reportInterval = 200 * time.Millisecond
+	reportPerKey   = 20 * time.Microsecond
 
-	// chunk is the number of checks that share two readings of the clock.
+	// chunk is the number of checks that share two clock readings.
 	chunk = 64
 )
 
-// NewSentinel returns a sentinel that watches keys, and tells witness a few records
-// at a time.
+// NewSentinel returns a sentinel for keys. It calls witness with a few records at a time.
 func NewSentinel(l Leases, session leasehold.Session, keys []leasehold.Key, witness func(...Record) error) *Sentinel {
-	return &Sentinel{leases: l, session: session, keys: keys, witness: witness, beliefs: make([]belief, len(keys))}
+	return &Sentinel{leases: l, session: session, keys: keys, witness: witness, tenures: make([]keyTenure, len(keys))}
 }
 
-// Run makes rounds until the context ends, or until there is nobody to tell.
+// Run runs rounds until the context ends or witness fails.
 func (s *Sentinel) Run(ctx context.Context) error {
-	pace := max(tellEvery, time.Duration(len(s.keys))*tellKey)
-	var told time.Time
+	interval := max(reportInterval, time.Duration(len(s.keys))*reportPerKey)
+	var reported time.Time
 	for {
 		begin := time.Now()
-		all := begin.Sub(told) >= pace
+		all := begin.Sub(reported) >= interval
 		if all {
-			told = begin
+			reported = begin
 		}
 		if err := s.round(all); err != nil {
 			return err
 		}
 		select {
-		case <-time.After(min(max(roundEvery, restShare*time.Since(begin)), restMost)):
+		case <-time.After(min(max(minPause, pausePerRound*time.Since(begin)), maxPause)):
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// round checks all keys. It tells what has begun or ended, and if all is to be
-// told also what goes on.
+// round checks all keys. It records starts and ends of tenures, and if all is true also continuing ones.
 func (s *Sentinel) round(all bool) error {
 	for from := 0; from < len(s.keys); from += chunk {
 		keys := s.keys[from:min(from+chunk, len(s.keys))]
@@ -102,31 +99,31 @@ func (s *Sentinel) round(all bool) error {
 	return s.flush()
 }
 
-// update takes up what a Check of the key with an index has found.
+// update processes the result of a Check of the key with index i.
 func (s *Sentinel) update(i int, g leasehold.Generation, call Span, all bool) error {
-	b := &s.beliefs[i]
+	b := &s.tenures[i]
 	ended := b.generation != g
 	if !ended && g != 0 {
-		b.last, b.news = call, true
+		b.last, b.dirty = call, true
 	}
-	if b.news && (ended || all) {
-		if err := s.tell(i); err != nil {
+	if b.dirty && (ended || all) {
+		if err := s.record(i); err != nil {
 			return err
 		}
 	}
 	if !ended {
 		return nil
 	}
-	*b = belief{generation: g, first: call, last: call}
+	*b = keyTenure{generation: g, first: call, last: call}
 	if g == 0 {
 		return nil
 	}
-	return s.tell(i)
+	return s.record(i)
 }
 
-func (s *Sentinel) tell(i int) error {
-	b := &s.beliefs[i]
-	b.news = false
+func (s *Sentinel) record(i int) error {
+	b := &s.tenures[i]
+	b.dirty = false
 	s.batch = append(s.batch, Record{
 		About: Belief, Key: s.keys[i], Generation: b.generation, Session: s.session, Check: b.first, Held: b.last,
 	})

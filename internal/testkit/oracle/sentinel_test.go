@@ -19,8 +19,8 @@ func (l someLeases) Check(key leasehold.Key) (owner.Lease, bool) {
 	return owner.Lease{Lease: leasehold.Lease{Range: leasehold.All, Generation: g}, Key: key}, g != 0
 }
 
-// TestSentinelTellsWhatChanges, and what goes on only if it is to tell all.
-func TestSentinelTellsWhatChanges(t *testing.T) {
+// The sentinel records starts and ends, and continuing tenures only in complete rounds.
+func TestSentinelRecordsChanges(t *testing.T) {
 	var told []Record
 	held := someLeases{1: 5, 2: 6}
 	s := NewSentinel(held, leasehold.Session{9}, []leasehold.Key{1, 2, 3}, func(r ...Record) error {
@@ -30,7 +30,7 @@ func TestSentinelTellsWhatChanges(t *testing.T) {
 	type claim struct {
 		key leasehold.Key
 		g   leasehold.Generation
-		on  bool // it went on after it began
+		on  bool // it continued after its start
 	}
 	for i, step := range []struct {
 		change func()
@@ -43,7 +43,7 @@ func TestSentinelTellsWhatChanges(t *testing.T) {
 		{func() {}, false, nil},
 		{func() { held[1] = 7 }, false, []claim{{1, 5, true}, {1, 7, false}}},
 		{func() { held[2], held[3] = 0, 8 }, false, []claim{{2, 6, true}, {3, 8, false}}},
-		{func() { clear(held) }, true, []claim{{1, 7, true}}}, // of 3 all that is known has been told
+		{func() { clear(held) }, true, []claim{{1, 7, true}}}, // the tenure of 3 is recorded completely
 		{func() {}, true, nil},
 	} {
 		told = nil
@@ -59,18 +59,17 @@ func TestSentinelTellsWhatChanges(t *testing.T) {
 			got = append(got, claim{r.Key, r.Generation, r.Held != r.Check})
 		}
 		if len(got) != len(step.want) {
-			t.Fatalf("step %d: told %+v, want %+v", i, got, step.want)
+			t.Fatalf("step %d: recorded %+v, want %+v", i, got, step.want)
 		}
 		for j := range got {
 			if got[j] != step.want[j] {
-				t.Errorf("step %d: told %+v, want %+v", i, got, step.want)
+				t.Errorf("step %d: recorded %+v, want %+v", i, got, step.want)
 			}
 		}
 	}
 }
 
-// TestSentinelIsBounded: however many keys there are, it writes little at a time
-// and not often.
+// The size and the rate of writes are limited for any number of keys.
 func TestSentinelIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
@@ -88,25 +87,25 @@ func TestSentinelIsBounded(t *testing.T) {
 		for key := range held {
 			s.keys = append(s.keys, key)
 		}
-		s.beliefs = make([]belief, n)
+		s.tenures = make([]keyTenure, n)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if err := s.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		often := int(10*time.Second/tellEvery) + 1
+		often := int(10*time.Second/reportInterval) + 1
 		if records < n*often/2 || records > n*often {
 			t.Errorf("%d records of %d keys in 10 s, want about %d", records, n, n*often)
 		}
 	})
 }
 
-// stopped are leases of a process that stands still once in the middle of a round.
+// stopped are leases of a process that is stopped once during a round.
 type stopped struct {
 	someLeases
 	rounds int
-	last   time.Time     // when they were last looked at
-	unseen time.Duration // how long nobody looked, at most
+	last   time.Time     // of the last check
+	unseen time.Duration // maximum time between checks
 }
 
 func (l *stopped) Check(key leasehold.Key) (owner.Lease, bool) {
@@ -120,9 +119,9 @@ func (l *stopped) Check(key leasehold.Key) (owner.Lease, bool) {
 	return l.someLeases.Check(key)
 }
 
-// TestSentinelLooksAtOnceAfterAStop: a process that stood still in a round does not rest from
-// it. What it believes then is what matters most.
-func TestSentinelLooksAtOnceAfterAStop(t *testing.T) {
+// After a stop of the process during a round the next round is not delayed, because stale leases are most likely
+// then.
+func TestSentinelPauseIsBoundedAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := &stopped{someLeases: someLeases{1: 1}}
 		s := NewSentinel(held, leasehold.Session{9}, []leasehold.Key{1}, func(...Record) error { return nil })
@@ -131,8 +130,8 @@ func TestSentinelLooksAtOnceAfterAStop(t *testing.T) {
 		if err := s.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if held.rounds < 11 || held.unseen > restMost {
-			t.Errorf("%d rounds, and nobody looked for %v", held.rounds, held.unseen)
+		if held.rounds < 11 || held.unseen > maxPause {
+			t.Errorf("%d rounds, no check for %v", held.rounds, held.unseen)
 		}
 	})
 }

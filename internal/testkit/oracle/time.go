@@ -4,11 +4,10 @@ package oracle
 // checks use it: leases run on each process's own clock.
 type Time int64
 
-// A Span is the time between the beginning and the end of a call. What the call
-// found was true at some instant in between.
+// A Span is the time from the start to the end of a call. Its result was valid at some instant in between.
 type Span struct{ Before, After Time }
 
-// Timed calls f and says when.
+// Timed calls f and returns the time of the call.
 func Timed(f func()) Span {
 	before := Now()
 	f()

@@ -1,6 +1,6 @@
-// Package quick chooses the tests of a run with -short. It is for packages whose tests take minutes:
-// their TestMain says which tests "make test" runs, and "make check" runs all. With -run or -skip, the
-// caller has chosen.
+// Package quick selects the tests of a run with -short. It is for packages whose tests take minutes:
+// TestMain selects the tests for "make test", and "make check" runs all. It has no effect with -run or
+// -skip.
 package quick
 
 import (
@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// Only has a short run do nothing but the tests that match a pattern.
+// Only limits a short run to the tests that match a pattern.
 func Only(pattern string) { choose("test.run", pattern) }
 
-// Without has a short run leave out the tests that match a pattern.
+// Without skips the tests that match a pattern in a short run.
 func Without(pattern string) { choose("test.skip", pattern) }
 
 func choose(name, pattern string) {

@@ -10,11 +10,10 @@ import (
 	"testing"
 )
 
-// programs are what the script finds on its path. Some are made up: then this is
-// their text. The others are the real ones.
+// programs are the programs on the script's path, with the text of fake ones; the others are the real ones.
 type programs map[string]string
 
-// put makes a directory of them.
+// put creates a directory with the programs.
 func (p programs) put(t *testing.T) (bin string) {
 	t.Helper()
 	bin = t.TempDir()
@@ -37,7 +36,7 @@ func (p programs) put(t *testing.T) (bin string) {
 	return bin
 }
 
-// runInstall runs the script where nothing else is on the path.
+// runInstall runs the script with only these programs on the path.
 func runInstall(t *testing.T, p programs, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("./install", args...)
@@ -49,23 +48,23 @@ func runInstall(t *testing.T, p programs, args ...string) string {
 	return string(out)
 }
 
-// What cannot be installed is said in one line, and is no failure.
-func TestInstallCannot(t *testing.T) {
+// A missing prerequisite is one line of output, and no failure.
+func TestInstallNotPossible(t *testing.T) {
 	never := "echo apt-get was called; exit 1"
 	for name, c := range map[string]struct {
 		programs programs
 		args     []string
 		want     string
 	}{
-		"no apt-get":  {programs{"ls": "", "id": "", "timeout": "", "flock": ""}, nil, "redis-server chromium (there is no apt-get here)"},
-		"no timeout":  {programs{"ls": "", "id": "", "apt-get": never, "flock": ""}, nil, "redis-server chromium (there is no timeout here)"},
+		"no apt-get":  {programs{"ls": "", "id": "", "timeout": "", "flock": ""}, nil, "redis-server chromium (not installed: apt-get)"},
+		"no timeout":  {programs{"ls": "", "id": "", "apt-get": never, "flock": ""}, nil, "redis-server chromium (not installed: timeout)"},
 		"not root":    {programs{"ls": "", "id": "echo 1000", "timeout": "", "flock": "", "apt-get": never}, nil, "redis-server chromium (only root can install it)"},
-		"only report": {programs{"ls": "", "id": "echo 0", "timeout": "", "flock": "", "apt-get": never}, []string{"report"}, "redis-server chromium (make services says why)"},
+		"only report": {programs{"ls": "", "id": "echo 0", "timeout": "", "flock": "", "apt-get": never}, []string{"report"}, "redis-server chromium (make services prints the reason)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := runInstall(t, c.programs, c.args...)
-			if !strings.HasPrefix(out, "NOT TESTED for want of ") || !strings.Contains(out, c.want) || strings.Count(out, "\n") != 1 {
-				t.Errorf("it says %q, want one line with %q", out, c.want)
+			if !strings.HasPrefix(out, "NOT TESTED: tests that need them are skipped. Missing: ") || !strings.Contains(out, c.want) || strings.Count(out, "\n") != 1 {
+				t.Errorf("output %q, want one line with %q", out, c.want)
 			}
 		})
 	}
@@ -74,26 +73,26 @@ func TestInstallCannot(t *testing.T) {
 func TestInstallHasNothingToDo(t *testing.T) {
 	out := runInstall(t, programs{"ls": "", "initdb": "true", "redis-server": "true", "chromium": "true", "apt-get": "echo apt-get was called"})
 	if out != "" {
-		t.Errorf("it says %q, want nothing", out)
+		t.Errorf("output %q, want nothing", out)
 	}
 }
 
-// So is what benchmarks need.
+// The same applies to dependencies of benchmarks.
 func TestInstallForBenchmarks(t *testing.T) {
 	out := runInstall(t, programs{"id": "echo 1000", "timeout": "", "flock": "", "apt-get": "echo apt-get was called"}, "benchmarks")
-	const begins, ends = "NOT COMPARED for want of default-jre-headless", "(only root can install it): what is measured beside ZooKeeper\n"
+	const begins, ends = "NOT COMPARED: benchmarks with ZooKeeper. Missing: default-jre-headless", "(only root can install it)\n"
 	if !strings.HasPrefix(out, begins) || !strings.HasSuffix(out, ends) {
-		t.Errorf("it says %q, want %s... %s", out, begins, ends)
+		t.Errorf("output %q, want %s... %s", out, begins, ends)
 	}
 }
 
-// What models need is another matter than what tests do.
+// Dependencies of models are separate from those of tests.
 func TestInstallForModels(t *testing.T) {
 	if out := runInstall(t, programs{"spin": "true", "cc": "true", "apt-get": "echo apt-get was called"}, "models"); out != "" {
-		t.Errorf("it says %q, want nothing", out)
+		t.Errorf("output %q, want nothing", out)
 	}
 	out := runInstall(t, programs{"id": "echo 1000", "timeout": "", "flock": "", "apt-get": "echo apt-get was called"}, "models")
-	if want := "NOT CHECKED for want of spin gcc libc6-dev (only root can install it): the models in verify\n"; out != want {
-		t.Errorf("it says %q, want %q", out, want)
+	if want := "NOT CHECKED: the models in verify. Missing: spin gcc libc6-dev (only root can install it)\n"; out != want {
+		t.Errorf("output %q, want %q", out, want)
 	}
 }

@@ -14,13 +14,12 @@ import (
 	"time"
 )
 
-// A machine is one on which the script installs, with an apt-get that is made up.
-// PostgreSQL and Chromium are there, and Redis is not.
+// A machine runs the script with a fake apt-get. PostgreSQL and Chromium are installed, Redis is not.
 type machine struct {
 	dir, bin string
-	script   string // that keeps to the directory
+	script   string // modified to use only the directory
 	policy   string
-	journal  string // a line for each call of a program that is made up
+	journal  string // one line per call of a fake program
 }
 
 func newMachine(t *testing.T, change programs) *machine {
@@ -39,7 +38,7 @@ func newMachine(t *testing.T, change programs) *machine {
 	}
 	for _, path := range []string{"/usr/sbin/policy-rc.d", "/etc/postgresql-common/", "/usr/lib/postgresql/"} {
 		if strings.Count(string(text), path) != 1 {
-			t.Fatalf("the script names %s not once: this test would not keep it to its directory", path)
+			t.Fatalf("the script does not contain %s exactly once: this test could modify the system", path)
 		}
 		text = []byte(strings.Replace(string(text), path, dir+path, 1))
 	}
@@ -64,7 +63,7 @@ func newMachine(t *testing.T, change programs) *machine {
 	return m
 }
 
-// run runs the script, and returns what it said and how it ended.
+// run runs the script, and returns its output and error.
 func (m *machine) run() (string, error) {
 	out, err := m.command().CombinedOutput()
 	return string(out), err
@@ -84,21 +83,20 @@ func (m *machine) wantJournal(t *testing.T, want string) {
 	}
 }
 
-// wantTidy wants nothing left of the script's own.
+// wantTidy checks that the script has removed its temporary files.
 func (m *machine) wantTidy(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(m.policy); err == nil {
-		t.Error("the policy is left")
+		t.Error("the policy file remains")
 	}
 	if logs, _ := filepath.Glob(filepath.Join(m.dir, "tmp.*")); len(logs) > 0 { // the pattern is right
-		t.Errorf("left: %q", logs)
+		t.Errorf("temporary files: %q", logs)
 	}
 }
 
 const installed = "systemctl is-enabled redis-server\napt-get\npolicy 101\nsystemctl disable redis-server\n"
 
-// While it installs no service is started, and no other may install. Afterwards none
-// is started either.
+// Neither during nor after the installation services are started, and no concurrent installation is possible.
 func TestInstalls(t *testing.T) {
 	apt := `flock -n "${0%/*}/../usr/sbin" true && echo "not locked" >>JOURNAL
 echo "apt-get" >>JOURNAL; POLICY; echo "policy $?" >>JOURNAL; echo '#!/bin/sh' >BIN/redis-server; chmod 700 BIN/redis-server`
@@ -110,8 +108,8 @@ echo "apt-get" >>JOURNAL; POLICY; echo "policy $?" >>JOURNAL; echo '#!/bin/sh' >
 	m.wantTidy(t)
 }
 
-// What was there before is another's.
-func TestInstallLeavesAlone(t *testing.T) {
+// An existing policy file is unchanged.
+func TestInstallKeepsPolicy(t *testing.T) {
 	m := newMachine(t, programs{"systemctl": `echo "systemctl $*" >>JOURNAL`})
 	const theirs = "#!/bin/sh\nexit 104\n"
 	if err := os.WriteFile(m.policy, []byte(theirs), 0o700); err != nil {
@@ -122,19 +120,18 @@ func TestInstallLeavesAlone(t *testing.T) {
 	}
 	m.wantJournal(t, "systemctl is-enabled redis-server\napt-get\npolicy 104\n")
 	if got, err := os.ReadFile(m.policy); err != nil || string(got) != theirs {
-		t.Errorf("the policy became %q (%v)", got, err)
+		t.Errorf("policy %q (%v)", got, err)
 	}
 }
 
-// A script that was killed leaves a policy that forbids nothing, and that the next
-// one takes for its own.
+// A killed script leaves a policy file without effect, which the next run replaces.
 func TestInstallKilled(t *testing.T) {
 	m := newMachine(t, programs{"timeout": `kill -9 $PPID`})
 	if out, err := m.run(); err == nil {
-		t.Fatalf("it was not killed, and said %q", out)
+		t.Fatalf("the script was not killed; output %q", out)
 	}
 	if out, err := exec.Command(m.policy).CombinedOutput(); err != nil {
-		t.Errorf("the policy that is left: %v, %q", err, out)
+		t.Errorf("remaining policy: %v, %q", err, out)
 	}
 	next := newMachine(t, nil)
 	if err := os.Rename(m.policy, next.policy); err != nil {
@@ -149,22 +146,22 @@ func TestInstallKilled(t *testing.T) {
 
 func TestInstallInterrupted(t *testing.T) {
 	for name, number := range map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP} {
-		if signal.Ignored(number) { // by nohup, say: a shell cannot change that
+		if signal.Ignored(number) { // for example by nohup: a shell cannot change that
 			continue
 		}
 		m := newMachine(t, programs{"timeout": `echo "timeout $1 $2 $3" >>JOURNAL; [ "$1" != --foreground ] || kill -` + name + ` $PPID`})
 		if out, err := m.run(); err == nil {
-			t.Errorf("%s: it went on, and said %q", name, out)
+			t.Errorf("%s: the script continued; output %q", name, out)
 		}
 		m.wantJournal(t, "systemctl is-enabled redis-server\ntimeout --foreground -k 10\ntimeout -k 10 60\n")
 		m.wantTidy(t)
 	}
 }
 
-// Ctrl-C, which the terminal sends to a group of processes, ends apt-get, too.
-func TestInstallHearsCtrlC(t *testing.T) {
+// Ctrl-C, a signal to the process group, ends apt-get, too.
+func TestInstallCtrlC(t *testing.T) {
 	if signal.Ignored(syscall.SIGINT) {
-		t.Skip("whoever runs this test has Ctrl-C ignored")
+		t.Skip("this process ignores Ctrl-C")
 	}
 	m := newMachine(t, programs{"apt-get": `echo >>BIN/started; read -r never <BIN/release`})
 	started, release := filepath.Join(m.bin, "started"), filepath.Join(m.bin, "release")
@@ -178,20 +175,20 @@ func TestInstallHearsCtrlC(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.ReadFile(started); err != nil { // which waits for it
+	if _, err := os.ReadFile(started); err != nil { // it blocks until apt-get has started
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	deaf := time.AfterFunc(patience, func() { _ = os.WriteFile(release, nil, 0o600) }) // so that it ends
-	if err := cmd.Wait(); err == nil || !deaf.Stop() {
-		t.Errorf("it ended with %v, want it interrupted at once", err)
+	timeout := time.AfterFunc(patience, func() { _ = os.WriteFile(release, nil, 0o600) }) // so that it ends
+	if err := cmd.Wait(); err == nil || !timeout.Stop() {
+		t.Errorf("the script ended with %v, want an interrupt at once", err)
 	}
 	m.wantTidy(t)
 }
 
-// The time is for all attempts together.
+// The deadline applies to all attempts together.
 func TestInstallDeadline(t *testing.T) {
 	m := newMachine(t, programs{
 		"date":    `read -r now <CLOCK; echo $((now + 125)) >CLOCK; echo "$now"`,
@@ -208,14 +205,14 @@ func TestInstallDeadline(t *testing.T) {
 		}
 	}
 	out, err := m.run()
-	if err != nil || !strings.Contains(out, "(300 s were not enough)") {
+	if err != nil || !strings.Contains(out, "(timeout after 300 s)") {
 		t.Errorf("%v, %q", err, out)
 	}
 	m.wantJournal(t, "systemctl is-enabled redis-server\ntimeout 175\ntimeout 50\n")
 	m.wantTidy(t)
 }
 
-// Only one at a time: the second waits for the lock, and then looks again.
+// Runs are serialized by a lock: the second one waits, then checks again.
 func TestInstallLocks(t *testing.T) {
 	m := newMachine(t, programs{"flock": `echo "flock $*" >>JOURNAL; echo '#!/bin/sh' >BIN/redis-server; chmod 700 BIN/redis-server`})
 	if out, err := m.run(); err != nil || strings.Contains(out, "NOT TESTED") {
@@ -224,7 +221,7 @@ func TestInstallLocks(t *testing.T) {
 	m.wantJournal(t, "flock -w 300 9\n")
 
 	m = newMachine(t, programs{"flock": `echo "flock $*" >>JOURNAL; exit 1`})
-	if out, err := m.run(); err != nil || !strings.Contains(out, "another one has been installing") {
+	if out, err := m.run(); err != nil || !strings.Contains(out, "another installation has been running") {
 		t.Errorf("%v, %q", err, out)
 	}
 	m.wantJournal(t, "flock -w 300 9\n")

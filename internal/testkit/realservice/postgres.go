@@ -15,8 +15,8 @@ import (
 // A PostgreSQL is a server with an empty database.
 type PostgreSQL struct {
 	*Server
-	// DSN is how to reach it, as pgx and lib/pq read it: on a socket, as its
-	// superuser, without a password.
+	// DSN is the connection string for pgx and lib/pq: a Unix socket, the superuser, no
+	// password.
 	DSN string
 }
 
@@ -61,7 +61,7 @@ func postgresBin() (string, bool) {
 	return "", false
 }
 
-// command returns a function that makes commands which own a directory. As root, they run as another
+// command returns a function that creates commands whose user owns a directory. As root, they run as another
 // user: PostgreSQL refuses to run as root.
 func command(t testing.TB, dir string) func(string, ...string) *exec.Cmd {
 	t.Helper()
@@ -90,7 +90,7 @@ func command(t testing.TB, dir string) func(string, ...string) *exec.Cmd {
 	return func(program string, args ...string) *exec.Cmd {
 		cmd := exec.Command(program, args...)
 		cmd.Dir, cmd.SysProcAttr = dir, attr
-		cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")} // and nothing that would configure it
+		cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")} // no variables that configure it
 		return cmd
 	}
 }

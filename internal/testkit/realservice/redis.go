@@ -16,7 +16,7 @@ type Redis struct {
 	Addr string // host:port
 }
 
-// redisAttempts bounds the attempts if another process takes the port first.
+// redisAttempts is the maximum number of attempts if another process takes the port.
 const redisAttempts = 5
 
 // StartRedis starts a Redis without persistence that ends with the test.
@@ -42,13 +42,13 @@ func StartRedis(t testing.TB, options ...string) *Redis {
 	return nil
 }
 
-// freePort returns a port that nobody listens on.
+// freePort returns a free port.
 func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // nothing was written
+	defer l.Close() //nolint:errcheck // it is unused
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }

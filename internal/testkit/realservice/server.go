@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// patience bounds the start and the end of a server on a loaded computer.
+// patience is the timeout of start and stop on a loaded machine.
 const patience = time.Minute
 
 // A Server is the process of a database. Its methods are for one goroutine at a time.
 type Server struct {
 	cmd    *exec.Cmd
-	stop   syscall.Signal // what makes it end at once
-	exited chan struct{}  // closed when it is gone
+	stop   syscall.Signal // ends it at once
+	exited chan struct{}  // closed when it has exited
 	log    tail
 }
 
-// start runs a server until the test ends, if it is not stopped before, and waits until it has
-// logged that it is ready. It returns nil if the server ended before that.
+// start starts a server that runs until Stop or the end of the test, and waits for its log message ready.
+// It returns nil if the server exits before that.
 func start(t testing.TB, cmd *exec.Cmd, stop syscall.Signal, ready string) *Server {
 	t.Helper()
 	s := &Server{cmd: cmd, stop: stop, exited: make(chan struct{})}
-	s.log = tail{ready: []byte(ready), heard: make(chan struct{})}
+	s.log = tail{ready: []byte(ready), found: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &s.log, &s.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -41,23 +41,23 @@ func start(t testing.TB, cmd *exec.Cmd, stop syscall.Signal, ready string) *Serv
 	})
 	go func() {
 		defer close(s.exited)
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // the log has the reason
 	}()
 	select {
-	case <-s.log.heard:
+	case <-s.log.found:
 		return s
 	case <-s.exited:
 		return nil
 	case <-time.After(patience):
-		t.Fatalf("%s is not ready in %v:\n%s", cmd.Path, patience, s.log.String())
+		t.Fatalf("%s is not ready after %v:\n%s", cmd.Path, patience, s.log.String())
 		return nil
 	}
 }
 
-// A tail keeps the end of a log, and closes heard when the log says ready.
+// A tail keeps the end of a log, and closes found when the log contains ready.
 type tail struct {
 	ready []byte
-	heard chan struct{}
+	found chan struct{}
 
 	mu     sync.Mutex
 	text   []byte
@@ -72,7 +72,7 @@ func (l *tail) Write(text []byte) (int, error) {
 	l.text = append(l.text, text...)
 	if !l.closed && bytes.Contains(l.text, l.ready) {
 		l.closed = true
-		close(l.heard)
+		close(l.found)
 	}
 	l.text = l.text[max(0, len(l.text)-keptBytes):]
 	return len(text), nil
@@ -84,32 +84,32 @@ func (l *tail) String() string {
 	return string(l.text)
 }
 
-// Stop ends the server at once, and returns when it is gone. It may be called again.
+// Stop stops the server and waits for its exit. It may be called again.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	_ = s.cmd.Process.Signal(s.stop) // an error means that it is gone already
+	_ = s.cmd.Process.Signal(s.stop) // an error means that it has exited
 	select {
 	case <-s.exited:
 	case <-time.After(patience):
-		t.Errorf("%s does not end in %v:\n%s", s.cmd.Path, patience, s.log.String())
+		t.Errorf("%s has not exited after %v:\n%s", s.cmd.Path, patience, s.log.String())
 		_ = s.cmd.Process.Kill()
 		<-s.exited
 	}
 }
 
-// directory makes a directory with a path that is short enough for a socket.
+// directory creates a directory with a path short enough for a Unix socket.
 func directory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "leasehold-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // what is left is in the temporary directory
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the rest stays in the temporary directory
 	return dir
 }
 
-// skip ends a test for want of a program.
+// skip skips a test if a program is not installed.
 func skip(t testing.TB, program, debian string) {
 	t.Helper()
-	t.Skipf("SKIPPED, NOT TESTED: there is no %s here; run make services as root where there is apt-get, or install what Debian calls %s", program, debian)
+	t.Skipf("SKIPPED, NOT TESTED: %s is not installed; run make services as root on a system with apt-get, or install the Debian package %s", program, debian)
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A server answers when it has started, and is gone when it was stopped.
-func TestRedisLives(t *testing.T) {
+// A started server replies; a stopped one does not.
+func TestRedisStartStop(t *testing.T) {
 	r := StartRedis(t)
 	conn, err := net.Dial("tcp", r.Addr)
 	if err != nil {
@@ -41,26 +41,26 @@ func TestPostgreSQLLives(t *testing.T) {
 	}
 	p.Stop(t)
 	if _, err := net.Dial("unix", socket); err == nil {
-		t.Error("it answers after Stop")
+		t.Error("the server replies after Stop")
 	}
 }
 
-// A server that ends before it is ready is not waited for.
-func TestEndsTooEarly(t *testing.T) {
+// start returns nil if a server exits before it is ready.
+func TestServerExitsEarly(t *testing.T) {
 	if s := start(t, exec.Command("sh", "-c", "echo no; exit 1"), syscall.SIGKILL, "ready"); s != nil {
-		t.Error("it is taken for ready")
+		t.Error("the server is ready")
 	}
 }
 
-// The end of the log is kept, and a line that arrives in two pieces is found.
-func TestKeepsTheEndOfTheLog(t *testing.T) {
-	log := tail{ready: []byte("ready"), heard: make(chan struct{})}
+// A tail keeps the end of the log, and finds a line that is written in two pieces.
+func TestTail(t *testing.T) {
+	log := tail{ready: []byte("ready"), found: make(chan struct{})}
 	for _, piece := range []string{strings.Repeat("line\n", 10000), "now rea", "dy to go\n", strings.Repeat("x", 1<<17), "ready, again\n"} {
 		if n, err := log.Write([]byte(piece)); n != len(piece) || err != nil {
 			t.Fatal(n, err)
 		}
 	}
-	<-log.heard
+	<-log.found
 	if kept := log.String(); len(kept) != keptBytes || !strings.HasSuffix(kept, "xready, again\n") {
 		t.Errorf("kept %d bytes", len(kept))
 	}

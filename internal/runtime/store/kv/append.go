@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// Append implements [store.Store]. A batch of one piece takes one transaction of three operations, if this store has the head of the
-// namespace.
+// Append implements [store.Store]. A batch of one piece takes one transaction of three operations, if this
+// store has the head of the namespace.
 func (s *Store) Append(ctx context.Context, b *storage.Batch) (storage.Outcome, error) {
 	const op = "append to log"
 	ctx, leave, err := s.enter(ctx, op)
@@ -57,8 +57,8 @@ func (s *Store) cutBatch(k keys, b *storage.Batch) ([]Entry, error) {
 	return pieces, nil
 }
 
-// grows reports whether a batch has other changes than ends of leases. The database accepts ends of leases even if it is nearly full:
-// there are at most as many as grants. A table that replaces a log frees space.
+// grows reports whether a batch has other changes than ends of leases. The database accepts ends of leases
+// even if it is nearly full: there are at most as many as grants. A table that replaces a log frees space.
 func grows(b *storage.Batch) bool {
 	return slices.ContainsFunc(b.Changes, func(c table.Change) bool { return c.Kind != table.Vacated })
 }
@@ -92,8 +92,8 @@ type appending struct {
 	grows  bool
 }
 
-// run retries until the batch is written or its guards cannot hold. h is the last known head. run returns the new head, nil if
-// unknown.
+// run retries until the batch is written or its guards cannot hold. h is the last known head. run returns
+// the new head, nil if unknown.
 func (a *appending) run(ctx context.Context, h *head) (storage.Outcome, *head, error) {
 	if h == nil || h.end != a.batch.Prev { // the known head may be stale
 		term, now, err := readHead(ctx, a.db.View(), a.k)
@@ -184,9 +184,9 @@ func (s *Store) cutBase(k keys, b *storage.Batch) ([]Entry, error) {
 	return cutTable(k, &storage.Snapshot{Namespace: b.Namespace, Term: b.Term, Table: b.Base}, s.piece)
 }
 
-// replace replaces the stored state with the batch's table: it writes the pieces, which are not visible, then the new head, which
-// makes them visible and deletes everything else except for the changes since the last replacement, for the
-// history.
+// replace replaces the stored state with the batch's table: it writes the pieces, which are not visible,
+// then the new head, which makes them visible and deletes everything else except for the changes since the
+// last replacement, for the history.
 func (a *appending) replace(ctx context.Context, h *head, next head) (Result, *head, error) {
 	for _, piece := range a.pieces {
 		if res, err := a.commit(ctx, h, []Entry{piece}); err != nil || !res.Held {

@@ -31,8 +31,8 @@ func (s *Store) Catalog(ctx context.Context) (*storage.Catalog, error) {
 	return c, err
 }
 
-// SaveCatalog implements [store.Store]. A catalog of more than a megabyte is a conflict with an error of kind Limit. SaveCatalog
-// removes the history of namespaces that are no longer in the catalog.
+// SaveCatalog implements [store.Store]. A catalog of more than a megabyte is a conflict with an error of
+// kind Limit. SaveCatalog removes the history of namespaces that are no longer in the catalog.
 func (s *Store) SaveCatalog(ctx context.Context, next *storage.Catalog) (storage.Outcome, error) {
 	const op = "write catalog"
 	ctx, leave, err := s.enter(ctx, op)
@@ -85,8 +85,8 @@ func decodeCatalog(e Entry) (*storage.Catalog, error) {
 
 // retireDeleted retires the deleted namespaces that are not in the next catalog. It returns the current catalog.
 //
-// It runs before the write, so that a retry repeats it after a crash. If the write is rejected, only the history of deleted
-// namespaces is lost.
+// It runs before the write, so that a retry repeats it after a crash. If the write is rejected, only the
+// history of deleted namespaces is lost.
 func (s *Store) retireDeleted(ctx context.Context, next *storage.Catalog) (*storage.Catalog, error) {
 	got, err := s.db.View().Get(ctx, catalogKey)
 	if err != nil {
@@ -106,8 +106,8 @@ func (s *Store) retireDeleted(ctx context.Context, next *storage.Catalog) (*stor
 	return before, nil
 }
 
-// retire removes the stored state of a namespace except for its head and its empty table. From these a later namespace of the
-// same name continues the LSNs and generations.
+// retire removes the stored state of a namespace except for its head and its empty table. From these a
+// later namespace of the same name continues the LSNs and generations.
 func (s *Store) retire(ctx context.Context, ns leasehold.Namespace, term leasehold.Term) error {
 	k, err := keysOf(ns)
 	if err != nil {

@@ -36,8 +36,8 @@ func (v *compactedView) Scan(ctx context.Context, span kv.Span, each func(kv.Ent
 	})
 }
 
-// A read that loses its view by a compaction restarts with a new view, without missing or duplicate entries. The number of
-// retries is limited.
+// A read that loses its view by a compaction restarts with a new view, without missing or duplicate
+// entries. The number of retries is limited.
 func TestReadsBeginAgain(t *testing.T) {
 	db := &compacting{DB: &memdb.DB{}}
 	w := newWriter(t, kv.New(db, kv.Config{Piece: 1000}))

@@ -24,8 +24,8 @@ func grants(owner string, n int) (out []table.Change) {
 	return out
 }
 
-// A leader that crashes or is replaced between two pieces of a batch, or of a table that replaces a log, has written nothing
-// visible.
+// A leader that crashes or is replaced between two pieces of a batch, or of a table that replaces a log,
+// has written nothing visible.
 func TestEveryPointOfLargeBatches(t *testing.T) {
 	large := &storage.Batch{Namespace: "n", Term: 1, Changes: grants("first", 100)}
 	whole := table.New()

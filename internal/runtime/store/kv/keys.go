@@ -25,8 +25,8 @@ func keysOf(ns leasehold.Namespace) (keys, error) {
 
 func (k keys) head() string { return string(k) + "head" }
 
-// log returns the key of the piece of the log that starts with a change. Numbers have a fixed width, so that keys sort
-// numerically.
+// log returns the key of the piece of the log that starts with a change. Numbers have a fixed width, so
+// that keys sort numerically.
 func (k keys) log(first leasehold.LSN) string { return fmt.Sprintf("%slog/%020d", string(k), first) }
 
 // logEnd sorts after all pieces of the log.
@@ -51,8 +51,8 @@ func (k keys) snapshotsEnd() string { return string(k) + "snapshot0" }
 
 func encodeTerm(t leasehold.Term) []byte { return strconv.AppendUint(nil, uint64(t), 10) }
 
-// decodeTerm decodes the value of the term's key, 0 if it is absent. Another encoding of a number is corrupt: guards compare the value,
-// and no write would ever succeed.
+// decodeTerm decodes the value of the term's key, 0 if it is absent. Another encoding of a number is
+// corrupt: guards compare the value, and no write would ever succeed.
 func decodeTerm(e Entry) (leasehold.Term, error) {
 	if e.Revision == 0 {
 		return 0, nil

@@ -11,13 +11,13 @@
 //	ns/NAME/log/LSN            changes, the first of which has this LSN
 //	ns/NAME/snapshot/LSN/PIECE a part of the table at this LSN
 //
-// The term is in the record and in its own key, because the record is written every second: the value of the term's key
-// guards writes, so that concurrent renewals of the record do not conflict with them. A swap that changes the term
-// writes both keys in one transaction.
+// The term is in the record and in its own key, because the record is written every second: the value of
+// the term's key guards writes, so that concurrent renewals of the record do not conflict with them. A swap
+// that changes the term writes both keys in one transaction.
 //
-// The head defines the visible state. Pieces beyond the end of the log, and of other snapshots than the newest, are
-// invisible. So a value too large for one request is first written in pieces, and becomes visible by one guarded write
-// of the head.
+// The head defines the visible state. Pieces beyond the end of the log, and of other snapshots than the
+// newest, are invisible. So a value too large for one request is first written in pieces, and becomes
+// visible by one guarded write of the head.
 //
 // # Why pieces of two writers never mix
 //
@@ -59,8 +59,8 @@ type Guard struct {
 	Revision Revision // otherwise: it was last written at this revision; 0: it is absent
 }
 
-// A Txn is a transaction that is executed if all of its guards hold. Its puts and deletes have different keys. It has less than ten
-// operations, and its size is little more than [MaxPiece].
+// A Txn is a transaction that is executed if all of its guards hold. Its puts and deletes have different
+// keys. It has less than ten operations, and its size is little more than [MaxPiece].
 type Txn struct {
 	Guards  []Guard
 	Puts    []Entry // Key and Value

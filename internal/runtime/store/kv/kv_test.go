@@ -143,8 +143,8 @@ func drawFate(t *rapid.T) func() fate {
 	}
 }
 
-// appendAsLeadersDo appends a batch like a leader: after an unknown outcome it reads the end of the log, and retries if necessary. It may
-// crash; its successor reads the end of the log.
+// appendAsLeadersDo appends a batch like a leader: after an unknown outcome it reads the end of the log,
+// and retries if necessary. It may crash; its successor reads the end of the log.
 func appendAsLeadersDo(ctx context.Context, t *rapid.T, db *flakyDB, w *writer, n int) {
 	b := w.batch(n)
 	for range 10 {

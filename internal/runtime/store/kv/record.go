@@ -31,8 +31,8 @@ func (s *Store) Record(ctx context.Context, fresh bool) (storage.Record, error) 
 	return decodeRecord(got[0])
 }
 
-// Swap implements [store.Store]. A renewal is one transaction. A change of the term is two; the first one reads the stored
-// term.
+// Swap implements [store.Store]. A renewal is one transaction. A change of the term is two; the first one
+// reads the stored term.
 func (s *Store) Swap(ctx context.Context, prev storage.Version, next storage.Record) (storage.Version, storage.Outcome, error) {
 	const op = "swap leader record"
 	ctx, leave, err := s.enter(ctx, op)

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxRemoved is the maximum number of changes that one snapshot removes from the log, so that no transaction blocks the database for long.
-// Later snapshots remove the rest.
+// maxRemoved is the maximum number of changes that one snapshot removes from the log, so that no
+// transaction blocks the database for long. Later snapshots remove the rest.
 const maxRemoved = 1 << 17
 
 // SaveSnapshot implements [store.Store].
@@ -57,8 +57,8 @@ func (s *Store) saveSnapshot(ctx context.Context, k keys, snap *storage.Snapshot
 	return s.showSnapshot(ctx, k, snap, len(pieces), h)
 }
 
-// showSnapshot makes the written pieces of a snapshot visible and removes the pieces that it replaces. before is the head before they were
-// written.
+// showSnapshot makes the written pieces of a snapshot visible and removes the pieces that it replaces.
+// before is the head before they were written.
 func (s *Store) showSnapshot(ctx context.Context, k keys, snap *storage.Snapshot, pieces int, before *head) error {
 	h := before
 	for range maxAttempts {
@@ -93,8 +93,8 @@ func (s *Store) showSnapshot(ctx context.Context, k keys, snap *storage.Snapshot
 	return leasehold.Errorf("commit", leasehold.ErrUnavailable, "", "%d attempts conflicted with batches", maxAttempts)
 }
 
-// removable returns the last LSN of the log to remove with a snapshot: all changes in the snapshot except for the newest, for the
-// history.
+// removable returns the last LSN of the log to remove with a snapshot: all changes in the snapshot except
+// for the newest, for the history.
 func (s *Store) removable(h *head, snapshot leasehold.LSN) leasehold.LSN {
 	old := h.end - min(h.end, s.history)
 	return max(h.forgotten, min(old, snapshot, h.forgotten+maxRemoved))

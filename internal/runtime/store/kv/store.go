@@ -23,8 +23,8 @@ const (
 	DefaultHistory = 1 << 16
 	// maxCatalog is the maximum size of the catalog, which is written in one request.
 	maxCatalog = 1 << 20
-	// maxAttempts is the maximum number of attempts of a write that conflicts with other writes of the same leader, such as
-	// a snapshot with batches.
+	// maxAttempts is the maximum number of attempts of a write that conflicts with other writes of the same
+	// leader, such as a snapshot with batches.
 	maxAttempts = 16
 )
 
@@ -166,7 +166,8 @@ func corrupt(key string, why error) error {
 		"corrupt value: %w; restore the store from a backup", why)
 }
 
-// failed wraps an error of the database with the operation. It keeps the kind of the error; the default is Unavailable.
+// failed wraps an error of the database with the operation. It keeps the kind of the error; the default is
+// Unavailable.
 func failed(op, subject string, err error) error {
 	if err == nil {
 		return nil

@@ -67,8 +67,8 @@ func (p *pen) toggle(cell, cells int, to *table.Holder) func(*table.Change) {
 	}
 }
 
-// next returns a batch of n changes of consecutive cells. Every third cell moves between owners; the others are granted and vacated in
-// turn.
+// next returns a batch of n changes of consecutive cells. Every third cell moves between owners; the others
+// are granted and vacated in turn.
 func (p *pen) next(n int) *storage.Batch {
 	p.t.Helper()
 	const cells = 64
