@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
@@ -30,8 +32,8 @@ type conn struct {
 	counted   bool // in Listener.conns
 	readable  bool // the first bytes have arrived
 	closed    bool
-	calls     *limiter // of calls beyond the limit of their identity; nil before the first
-	refused   *limiter // of rejected calls; nil before the first
+	calls     *rate.Limiter // of calls beyond the limit of their identity; nil before the first
+	refused   *rate.Limiter // of rejected calls; nil before the first
 
 	removed chan struct{} // closed by Listener.remove
 	pause   readPause

@@ -3,6 +3,8 @@ package connlimit
 import (
 	"net/netip"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // maxHostLimiters is the maximum number of hosts with a rate limiter of their own. The others share one.
@@ -11,31 +13,31 @@ const maxHostLimiters = 1 << 14
 // hostLimiters limits the rate of handshakes per host. It is guarded by the listener's mutex.
 type hostLimiters struct {
 	perSecond int // per host; 0: no limit
-	byHost    map[netip.Prefix]*limiter
-	shared    *limiter  // of hosts beyond maxHostLimiters
-	pruned    time.Time // when idle hosts were last removed
+	byHost    map[netip.Prefix]*rate.Limiter
+	shared    *rate.Limiter // of hosts beyond maxHostLimiters
+	pruned    time.Time     // when idle hosts were last removed
 }
 
 func newHostLimiters(perSecond int) hostLimiters {
-	h := hostLimiters{perSecond: perSecond, byHost: make(map[netip.Prefix]*limiter)}
-	if perSecond > 0 {
-		h.shared = h.newLimiter()
-	}
+	h := hostLimiters{perSecond: perSecond, byHost: make(map[netip.Prefix]*rate.Limiter)}
+	h.shared = h.newLimiter()
 	return h
 }
 
 // newLimiter returns a limiter with a small burst, so that the handshakes of one host interleave with those of
 // others.
-func (h *hostLimiters) newLimiter() *limiter { return newLimiter(h.perSecond, max(1, h.perSecond/10)) }
+func (h *hostLimiters) newLimiter() *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(h.perSecond), max(1, h.perSecond/10))
+}
 
-func (h *hostLimiters) get(host netip.Prefix, now time.Time) *limiter {
+func (h *hostLimiters) get(host netip.Prefix, now time.Time) *rate.Limiter {
 	if found := h.byHost[host]; found != nil {
 		return found
 	}
 	if len(h.byHost) >= maxHostLimiters && now.Sub(h.pruned) >= time.Second {
 		h.pruned = now
-		for host, l := range h.byHost {
-			if l.full(now) {
+		for host, limiter := range h.byHost {
+			if limiter.TokensAt(now) >= float64(limiter.Burst()) {
 				delete(h.byHost, host) // a new limiter has the same state
 			}
 		}
@@ -43,9 +45,9 @@ func (h *hostLimiters) get(host netip.Prefix, now time.Time) *limiter {
 	if len(h.byHost) >= maxHostLimiters {
 		return h.shared
 	}
-	added := h.newLimiter()
-	h.byHost[host] = added
-	return added
+	limiter := h.newLimiter()
+	h.byHost[host] = limiter
+	return limiter
 }
 
 // awaitHandshake blocks until the handshake rate of the connection's host admits it. It reports false at once if
@@ -57,11 +59,11 @@ func (l *Listener) awaitHandshake(c *conn) bool {
 	}
 	now := time.Now()
 	l.mu.Lock()
-	ofHost := l.handshakes.get(host, now)
-	delay := ofHost.reserve(now)
+	reservation := l.handshakes.get(host, now).ReserveN(now, 1)
+	delay := reservation.DelayFrom(now)
 	tooLong := delay > l.cfg.HandshakeTimeout/2
 	if tooLong {
-		ofHost.cancel()
+		reservation.CancelAt(now)
 		l.drop(Pace)
 	}
 	l.mu.Unlock()

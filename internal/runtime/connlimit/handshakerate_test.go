@@ -81,7 +81,7 @@ func TestHostLimitersAreBounded(t *testing.T) {
 	now := time.Now()
 	for i := range maxHostLimiters {
 		addr := &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("2001:db8:%x::1", i))}
-		h.get(prefixOf(addr), now).reserve(now)
+		h.get(prefixOf(addr), now).AllowN(now, 1)
 	}
 	late := prefixOf(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)})
 	if h.get(late, now) != h.shared || len(h.byHost) != maxHostLimiters {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/peer"
 )
 
@@ -36,13 +37,9 @@ func (l *Listener) exceedsCallRate(c *conn, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.calls == nil {
-		c.calls = newLimiter(callsPerSecond, callsPerSecond)
+		c.calls = rate.NewLimiter(callsPerSecond, callsPerSecond)
 	}
-	if c.calls.reserve(now) == 0 {
-		return false
-	}
-	c.calls.cancel()
-	return true
+	return !c.calls.AllowN(now, 1)
 }
 
 // Refused counts a rejected call, and pauses reading from its connection or closes it if there are too
@@ -57,9 +54,9 @@ func (l *Listener) countRefusal(c *conn, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.refused == nil {
-		c.refused = newLimiter(refusalsPerSecond, 2*refusalsPerSecond)
+		c.refused = rate.NewLimiter(refusalsPerSecond, 2*refusalsPerSecond)
 	}
-	delay := c.refused.reserve(now)
+	delay := c.refused.ReserveN(now, 1).DelayFrom(now)
 	if delay > maxPause {
 		if c.pause.close(now.Add(closeDelay)) {
 			l.drop(Refusals)
