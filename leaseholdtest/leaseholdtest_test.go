@@ -120,7 +120,7 @@ func TestCut(t *testing.T) {
 			}
 		}))
 		client := c.Node("caller").Client()
-		ask := func() string {
+		get := func() string {
 			r, err := client.Get("http://" + a.Addr())
 			if err != nil {
 				t.Fatal(err)
@@ -132,12 +132,12 @@ func TestCut(t *testing.T) {
 			}
 			return string(text)
 		}
-		if got := ask(); got != "mine" {
+		if got := get(); got != "mine" {
 			t.Errorf("got %q", got)
 		}
 		a.Cut()
 		c.Advance(time.Minute)
-		if got := ask(); got != "" || !owns(ob) {
+		if got := get(); got != "" || !owns(ob) {
 			t.Errorf("while partitioned: response %q, the other owns the key: %v", got, owns(ob))
 		}
 		a.Heal()

@@ -27,10 +27,10 @@ func TestRollingRestart(t *testing.T) {
 			leave[name] = serve(t, c.Node(name))
 		}
 		c.Settle()
-		asker := newClient(c.Node("caller"))
+		caller := newClient(c.Node("caller"))
 		const users = 100
 		for i := range users {
-			mustSet(t, asker, fmt.Sprint("user-", i), "before")
+			mustSet(t, caller, fmt.Sprint("user-", i), "before")
 		}
 		for _, name := range names {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -44,7 +44,7 @@ func TestRollingRestart(t *testing.T) {
 		}
 		for i := range users {
 			name := fmt.Sprint("user-", i)
-			if got, err := asker.ask(t.Context(), http.MethodGet, name, reply{}, false); err != nil || got.Value != "before" {
+			if got, err := caller.call(t.Context(), http.MethodGet, name, reply{}, false); err != nil || got.Value != "before" {
 				t.Errorf("%s is %q after the restarts: %v", name, got.Value, err)
 			}
 		}
@@ -53,7 +53,7 @@ func TestRollingRestart(t *testing.T) {
 
 func mustSet(t *testing.T, c *client, name, value string) {
 	t.Helper()
-	if _, err := c.ask(t.Context(), http.MethodPut, name, reply{Value: value}, false); err != nil {
+	if _, err := c.call(t.Context(), http.MethodPut, name, reply{Value: value}, false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -114,11 +114,11 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 		}
 	})
 	for i := range 3 {
-		asker := newClient(c.Node(fmt.Sprint("caller", i)))
+		caller := newClient(c.Node(fmt.Sprint("caller", i)))
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		clients.Go(func() {
 			history.Ask(i, 60, time.Second, random, func(in *oracle.Request) (oracle.Answer, error) {
-				return asker.request(t.Context(), in)
+				return caller.request(t.Context(), in)
 			})
 		})
 	}
@@ -136,16 +136,16 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 // request executes an operation on a register.
 func (c *client) request(ctx context.Context, in *oracle.Request) (oracle.Answer, error) {
 	if in.Do == oracle.Write {
-		_, err := c.ask(ctx, http.MethodPut, in.Name, reply{Value: in.Value}, false)
+		_, err := c.call(ctx, http.MethodPut, in.Name, reply{Value: in.Value}, false)
 		return oracle.Answer{}, err
 	}
-	was, err := c.ask(ctx, http.MethodGet, in.Name, reply{}, false)
+	was, err := c.call(ctx, http.MethodGet, in.Name, reply{}, false)
 	if err != nil || in.Do == oracle.Read {
 		in.Do = oracle.Read // no write was tried
 		return oracle.Answer{Value: was.Value}, err
 	}
 	in.Want = was.Value
-	_, err = c.ask(ctx, http.MethodPut, in.Name, reply{Value: in.Value, Version: was.Version}, true)
+	_, err = c.call(ctx, http.MethodPut, in.Name, reply{Value: in.Value, Version: was.Version}, true)
 	if errors.Is(err, leasehold.ErrStale) {
 		return oracle.Answer{}, nil
 	}

@@ -100,15 +100,15 @@ func TestSuspendedServerIsReplaced(t *testing.T) {
 		if _, _, err := m.Get("alice"); leasehold.KindOf(err) != leasehold.ErrSuspended || m.Len() != 1 {
 			t.Errorf("while partitioned: %v, %d values", err, m.Len())
 		}
-		asker := newClient(c.Node("caller"))
-		mustSet(t, asker, "alice", "new")
+		caller := newClient(c.Node("caller"))
+		mustSet(t, caller, "alice", "new")
 		a.Heal()
 		c.Settle()
 		if value, _, err := m.Get("alice"); err == nil && value != "new" { // the name may have moved back from b
 			t.Errorf("the server returns %q of an earlier tenure", value)
 		}
 		c.Move(leasehold.All, "b")
-		if got, err := asker.ask(t.Context(), http.MethodGet, "alice", reply{}, false); err != nil || got.Value != "new" {
+		if got, err := caller.call(t.Context(), http.MethodGet, "alice", reply{}, false); err != nil || got.Value != "new" {
 			t.Errorf("got %q, %v", got.Value, err)
 		}
 	})
@@ -127,10 +127,10 @@ func TestOutageDuringMoves(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 				serve(t, c.Node("a"))
 				c.Settle()
-				asker := newClient(c.Node("caller"))
+				caller := newClient(c.Node("caller"))
 				const users = 50
 				for i := range users {
-					mustSet(t, asker, fmt.Sprint("user-", i), "online")
+					mustSet(t, caller, fmt.Sprint("user-", i), "online")
 				}
 				watching, stop := context.WithCancel(t.Context())
 				lost := make(chan leasehold.Loss, 1000)
@@ -156,7 +156,7 @@ func TestOutageDuringMoves(t *testing.T) {
 				}
 				for i := range users {
 					name := fmt.Sprint("user-", i)
-					if got, err := asker.ask(t.Context(), http.MethodGet, name, reply{}, false); err != nil || got.Value != "online" {
+					if got, err := caller.call(t.Context(), http.MethodGet, name, reply{}, false); err != nil || got.Value != "online" {
 						t.Errorf("%s is %q after the outage: %v", name, got.Value, err)
 					}
 				}

@@ -73,9 +73,9 @@ func newClient(n *leaseholdtest.Node) *client {
 	return &client{lookup: n.Lookup(), http: n.Client()}
 }
 
-// ask sends a request about a register. It fails with [leasehold.ErrIndeterminate] if the request may have been
+// call sends a request about a register. It fails with [leasehold.ErrIndeterminate] if the request may have been
 // executed.
-func (c *client) ask(ctx context.Context, method, name string, in reply, conditional bool) (reply, error) {
+func (c *client) call(ctx context.Context, method, name string, in reply, conditional bool) (reply, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return reply{}, err
@@ -88,7 +88,7 @@ func (c *client) ask(ctx context.Context, method, name string, in reply, conditi
 	err = c.lookup.Do(ctx, leasehold.KeyOf(name), func(ctx context.Context, addr string) error {
 		out = reply{}
 		if err := c.send(ctx, method, "http://"+addr+"/?"+query.Encode(), body, &out); err != nil {
-			return leasehold.Errorf("ask", leasehold.ErrIndeterminate, addr, "%w", err)
+			return leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 		}
 		if out.Kind != leasehold.Other {
 			return out.Kind

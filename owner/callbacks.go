@@ -34,7 +34,7 @@ type callbacks struct {
 	held     []leasehold.Lease // immutable
 	notified []leasehold.Lease // leases of the last notification; immutable
 	// suspended is true after the deadline of the held leases. notifiedSuspended is the part
-	// of notified that the application knows to be suspended; immutable.
+	// of notified whose suspension was reported; immutable.
 	suspended         bool
 	notifiedSuspended []leasehold.Lease
 

@@ -22,11 +22,11 @@ import (
 // A porter denies access to every owner.
 type porter struct {
 	leaseholdv1.UnimplementedOwnerServiceServer
-	asked atomic.Int64
+	requests atomic.Int64
 }
 
 func (p *porter) Hold(grpc.BidiStreamingServer[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]) error {
-	p.asked.Add(1)
+	p.requests.Add(1)
 	return wire.FromError(leasehold.Errorf("hold", leasehold.ErrDenied, testNamespace, "it may not be called so"))
 }
 
@@ -82,8 +82,8 @@ func TestPermissionRevokedAfterJoin(t *testing.T) {
 			t.Error("the owner holds leases without renewals")
 		}
 		most := int64(2*time.Minute/protocol.DefaultTiming().Renew) + 20
-		if asked := p.asked.Load(); asked < 20 || asked > most {
-			t.Errorf("%d requests in two minutes, want 20 to %d", asked, most)
+		if requests := p.requests.Load(); requests < 20 || requests > most {
+			t.Errorf("%d requests in two minutes, want 20 to %d", requests, most)
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -89,7 +89,7 @@ func TestPromisesAreEnforced(t *testing.T) {
 				if len(b.leases) == 0 {
 					t.Fatal("no promise")
 				}
-				asked := time.Now()
+				requested := time.Now()
 				go func() { // joins while the promise is valid
 					end(t, n, o, computer)
 				}()
@@ -97,13 +97,13 @@ func TestPromisesAreEnforced(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for holds(next) == 0 && time.Since(asked) < time.Minute {
+				for holds(next) == 0 && time.Since(requested) < time.Minute {
 					time.Sleep(time.Millisecond)
 					if got := both(b, next); got > 0 {
-						t.Fatalf("%v after the promise another owner holds %d of its keys", time.Since(asked), got)
+						t.Fatalf("%v after the promise another owner holds %d of its keys", time.Since(requested), got)
 					}
 				}
-				took := time.Since(asked)
+				took := time.Since(requested)
 				if took < testPromise*5/6 || took > testPromise+time.Second {
 					t.Errorf("another owner gets the keys %v after a promise of %v", took, testPromise)
 				}

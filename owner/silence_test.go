@@ -34,7 +34,7 @@ func (f *firewall) connect(ctx context.Context, addr string) (net.Conn, error) {
 	return c, nil
 }
 
-func (f *firewall) forget() {
+func (f *firewall) dropState() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.known {
@@ -78,7 +78,7 @@ func TestBlackholedConnectionCostsNoLease(t *testing.T) {
 			t.Fatal("holds nothing")
 		}
 		for i := range 20 {
-			f.forget()
+			f.dropState()
 			time.Sleep(20*time.Second + time.Duration(i)*130*time.Millisecond)
 			if !o.Held(lease) {
 				t.Fatalf("the lease is lost in round %d", i+1)

@@ -91,16 +91,16 @@ func TestInstallingRangeIsNotRevoked(t *testing.T) {
 			machine.RevokedLeases{Leases: []leasehold.Lease{short}, Cause: leasehold.CauseReleased},
 		})
 	}
-	events := 0
+	reported := 0
 	for _, r := range o.callbacks.difference().revoked {
 		for _, l := range r.leases {
-			events++
+			reported++
 			if l.Range.Overlaps(installing.Range) {
 				t.Errorf("%v is reported as ended while %v is being installed", l, installing)
 			}
 		}
 	}
-	if events == 0 || events > minMerged {
-		t.Errorf("%d leases are reported: the test does not merge", events)
+	if reported == 0 || reported > minMerged {
+		t.Errorf("%d leases are reported: the test does not merge", reported)
 	}
 }

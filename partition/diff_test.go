@@ -26,7 +26,7 @@ func TestDiff(t *testing.T) {
 			0,
 		},
 		{
-			"neighbours that go the same way are one",
+			"adjacent ranges of one move are merged",
 			partition.Assignment{{0, "a"}, {half, "b"}},
 			partition.Assignment{{0, "b"}, {quarter, "c"}, {threeQuarter, "a"}},
 			[]partition.Reassigned{
