@@ -152,7 +152,7 @@ func TestFleaseCommands(t *testing.T) {
 	}
 	impatient := acquire(1, "--wait", "200ms")
 	impatient.end(t, 2)
-	if _, errs := impatient.text(); !strings.Contains(errs, "member 1 seems to have it: it was not to be had within 200ms") {
+	if _, errs := impatient.text(); !strings.Contains(errs, "member 1 seems to have it: it was not acquired within 200ms") {
 		t.Errorf("who does not wait for long: %s", errs)
 	}
 	// A member that tries while another's lease is being agreed upon refuses to hear of it

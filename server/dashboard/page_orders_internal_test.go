@@ -132,7 +132,7 @@ func (s *shown) explains() {
 		return document.querySelector("#explanation .key").textContent;
 	})`, "4000000000000000")
 	s.does(`document.getElementById("key").value = "0xzz"; document.querySelector("#search button").click()`)
-	s.says("#why.bad", "It cannot be said: ")
+	s.says("#why.bad", "No explanation: ")
 	is(s, `document.getElementById("explanation").textContent`, "")
 	s.does(`document.getElementById("key").value = "bob"; document.querySelector("#search button").click()`)
 	s.says("#why", "has it")

@@ -28,12 +28,12 @@ func (s *shown) ring() {
 		}
 		return JSON.stringify(wrong);
 	})`, "[]")
-	for _, click := range []struct{ at, want string }{{"0.3, -0.3", "owner-1"}, {"0.3, 0.3", "owner-2"}, {"-0.3, -0.3", "nobody"}} {
+	for _, click := range []struct{ at, want string }{{"0.3, -0.3", "owner-1"}, {"0.3, 0.3", "owner-2"}, {"-0.3, -0.3", "none"}} {
 		s.does(`const c = document.getElementById("ring"), b = c.getBoundingClientRect(), [x, y] = [` + click.at + `];
 			c.dispatchEvent(new MouseEvent("click", { clientX: b.left + b.width * (.5 + x), clientY: b.top + b.height * (.5 + y) }))`)
 		is(s, `document.querySelector("#selected dd:nth-of-type(2)").textContent`, click.want)
 	}
-	is(s, `document.getElementById("ring").ariaValueText`, "range 4 of 4: c000000000000000-end, 25 % of the keys, nobody, generation 0")
+	is(s, `document.getElementById("ring").ariaValueText`, "range 4 of 4: c000000000000000-end, 25 % of the keys, none, generation 0")
 	for _, step := range []struct {
 		key  string
 		want string
@@ -92,9 +92,9 @@ func (s *shown) tables() {
 	sort("ranges", 3)
 	is(s, cells("ranges", 3), "-|1|2|3")
 	sort("ranges", 1)
-	is(s, cells("ranges", 1), "nobody|owner-1|owner-1|owner-2")
+	is(s, cells("ranges", 1), "none|owner-1|owner-1|owner-2")
 	sort("ranges", 5)
-	is(s, cells("ranges", 1)+`.split("|")[3]`, "nobody")
+	is(s, cells("ranges", 1)+`.split("|")[3]`, "none")
 	sort("ranges", 0)
 	filter("ranges", "OWNER-1")
 	is(s, cells("ranges", 3), "1|3")
