@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// pagesUnderTest serves health and metrics as a manager does, over TLS and by a policy.
+// pagesUnderTest serves health and metrics like a manager, over TLS and with an access policy.
 func pagesUnderTest(t *testing.T) (addr, token string, keeper func(dir string) *secure.Keeper) {
 	t.Helper()
 	parties := []pki.Party{
@@ -69,7 +69,7 @@ func pagesUnderTest(t *testing.T) (addr, token string, keeper func(dir string) *
 	return at.Addr().String(), token, keeper
 }
 
-// Health is for anybody, and metrics for those who may read about some namespace.
+// Health needs no authentication; metrics need the permission to read some namespace.
 func TestPagesOverTLS(t *testing.T) {
 	addr, token, keeper := pagesUnderTest(t)
 	for name, test := range map[string]struct {
@@ -110,7 +110,7 @@ func TestPagesOverTLS(t *testing.T) {
 	}
 }
 
-// Neither plain text nor an older version is spoken.
+// Plaintext and older TLS versions are rejected.
 func TestPagesSpeakNothingElse(t *testing.T) {
 	addr, token, keeper := pagesUnderTest(t)
 	plain, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/metrics", nil)
@@ -128,7 +128,7 @@ func TestPagesSpeakNothingElse(t *testing.T) {
 	old := keeper("").ClientTLS()
 	old.ServerName, old.MinVersion, old.MaxVersion = "localhost", tls.VersionTLS12, tls.VersionTLS12
 	if conn, err := tls.Dial("tcp", addr, old); err == nil {
-		_ = conn.Close() // it should not be
+		_ = conn.Close() // it should have been rejected
 		t.Error("TLS 1.2 is spoken")
 	}
 }
@@ -144,8 +144,8 @@ func TestAdminTokenIsForPlainText(t *testing.T) {
 	}
 }
 
-// Who announces a body and does not send it is not waited for, and neither is who takes
-// no byte of an answer.
+// A client that announces a body and does not send it times out, and so does one that does not read
+// the response.
 func TestPagesAreNotHeldUp(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("manager")
@@ -181,7 +181,7 @@ func TestPagesAreNotHeldUp(t *testing.T) {
 			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("%s: the connection is still open", name)
 			}
-			_ = conn.Close() // whatever became of it
+			_ = conn.Close() // in any state
 		}
 	})
 }
