@@ -87,7 +87,7 @@ func (s *shown) becauses() {
 		do   func()
 		want string
 	}{
-		{func() {}, "no owner takes part"},
+		{func() {}, "no owner has joined"},
 		{func() { w.step(alice, false, 1, false) }, "owner-1 has it because the policy balanced gave it"},
 		{func() { w.step(alice, false, 2, true) }, "with its state, from owner-1: the policy balanced or an operator wanted it"},
 		{func() { w.step(alice, false, 2, false) }, "the lease of owner-2 has ended (expired)"},

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// TestRefusedPage: whoever is not let in is told why, whatever the address says.
+// TestRefusedPage: a rejected visitor sees the reason, with any address.
 func TestRefusedPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

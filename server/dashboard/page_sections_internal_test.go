@@ -20,7 +20,7 @@ func quarter(i int) leasehold.Range {
 }
 
 // invented is a manager with something in every section. Owner 1 has the first quarter and
-// the third, 2 has the second, and nobody has the last, which 3 has lost.
+// the third, 2 has the second, and the last is vacant, which 3 has lost.
 func invented() *world {
 	w := &world{fakeAdmin: newFakeAdmin()}
 	for i, owner := range []int{1, 2, 1, 3} {
@@ -58,7 +58,7 @@ func invented() *world {
 	return w
 }
 
-// TestSections: what the manager says is what each section shows.
+// TestSections: each section shows the manager's data.
 func TestSections(t *testing.T) {
 	s := show(t, browsertest.Start(t), invented(), Config{Token: secret.New(aToken)}, "")
 	s.Await("everything is shown", `document.querySelectorAll("#ranges tbody tr").length === 4 && document.querySelectorAll("#hot tbody tr").length === 1 && document.querySelector("#managers a") !== null`)

@@ -23,7 +23,7 @@ func (s *shown) ring() {
 			paint.fillRect(0, 0, 1, 1);
 			const want = [...paint.getImageData(0, 0, 1, 1).data];
 			if (String(at(.37)) !== String(want)) wrong.push([part, at(.37), want]);
-			if ((owner === 0) === (at(.42)[3] > 0)) wrong.push([part, "what nobody has is as thick as the rest, or thicker"]);
+			if ((owner === 0) === (at(.42)[3] > 0)) wrong.push([part, "vacant ranges are as thick as the rest, or thicker"]);
 			if ((part < .25 || part > .75) !== (at(.275)[3] > 0)) wrong.push([part, "the move is elsewhere"]);
 		}
 		return JSON.stringify(wrong);

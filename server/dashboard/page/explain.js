@@ -69,9 +69,9 @@ export function why({ policy: name, found: { owner }, history: { entries } }) {
   const joint = past.length < entries.length ? " Leases that lay side by side were made one since." : "";
   const [newest = {}, before = {}] = past;
   if (!owner && newest.kind === "vacated") {
-    return `Nobody has it: the lease of ${newest.owner} has ended (${newest.cause}), and ${policy} has not given it to anyone since.`;
+    return `No owner: the lease of ${newest.owner} has ended (${newest.cause}), and ${policy} has not granted it again.`;
   }
-  if (!owner) return "Nobody has it: no owner takes part, or none has yet.";
+  if (!owner) return "No owner: no owner has joined, or no lease is granted yet.";
   if (newest.owner === owner && newest.kind === "moved") return `${owner} has it, with its state, from ${newest.from}: ${movedWhy(newest, policy)}${joint}`;
   if (newest.owner !== owner || newest.kind !== "granted") return `${owner} has it; how it came to that is no longer remembered.${joint}`;
   const planned = newest.reason ? ` The plan that says so was made ${reasonText(newest.reason)}.` : "";
