@@ -78,14 +78,14 @@ func TestPagesOverTLS(t *testing.T) {
 		header http.Header
 		want   int
 	}{
-		"health for anybody":         {path: "/healthz", want: 200},
-		"readiness for anybody":      {path: "/readyz", want: 503}, // it waits for its store
-		"metrics for nobody":         {path: "/metrics", want: 401},
-		"metrics by certificate":     {path: "/metrics", dir: "lookup/pool", want: 200},
-		"metrics by token":           {path: "/metrics", header: http.Header{"Authorization": {"Bearer " + token}}, want: 200},
-		"metrics for an owner":       {path: "/metrics", dir: "owner/pool/a", want: 403},
-		"metrics with a wrong token": {path: "/metrics", header: http.Header{"Authorization": {"Bearer " + token + "x"}}, want: 401},
-		"a header without end":       {path: "/healthz", header: http.Header{"X-Long": {strings.Repeat("x", 40<<10)}}, want: 431},
+		"health without authentication":    {path: "/healthz", want: 200},
+		"readiness without authentication": {path: "/readyz", want: 503}, // it waits for its store
+		"metrics without authentication":   {path: "/metrics", want: 401},
+		"metrics by certificate":           {path: "/metrics", dir: "lookup/pool", want: 200},
+		"metrics by token":                 {path: "/metrics", header: http.Header{"Authorization": {"Bearer " + token}}, want: 200},
+		"metrics for an owner":             {path: "/metrics", dir: "owner/pool/a", want: 403},
+		"metrics with a wrong token":       {path: "/metrics", header: http.Header{"Authorization": {"Bearer " + token + "x"}}, want: 401},
+		"a header without end":             {path: "/healthz", header: http.Header{"X-Long": {strings.Repeat("x", 40<<10)}}, want: 431},
 	} {
 		t.Run(name, func(t *testing.T) {
 			transport := &http.Transport{DialTLSContext: keeper(test.dir).DialTLS, DisableKeepAlives: true}
@@ -129,7 +129,7 @@ func TestPagesSpeakNothingElse(t *testing.T) {
 	old.ServerName, old.MinVersion, old.MaxVersion = "localhost", tls.VersionTLS12, tls.VersionTLS12
 	if conn, err := tls.Dial("tcp", addr, old); err == nil {
 		_ = conn.Close() // it should have been rejected
-		t.Error("TLS 1.2 is spoken")
+		t.Error("TLS 1.2 is accepted")
 	}
 }
 
@@ -162,10 +162,10 @@ func TestPagesAreNotHeldUp(t *testing.T) {
 			}
 		}))
 		for name, request := range map[string]string{
-			"a body that does not come":     "POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n",
-			"an answer that nobody takes":   "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-			"a header that does not end":    "GET / HTTP/1.1\r\nHost: localhost\r\nX-",
-			"a connection that says little": "G",
+			"a body that does not come":   "POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n",
+			"a response that is not read": "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			"a header that does not end":  "GET / HTTP/1.1\r\nHost: localhost\r\nX-",
+			"a slow request":              "G",
 		} {
 			conn, err := c.Node("caller").DialContext(t.Context(), "tcp", "manager:7401")
 			if err != nil {
