@@ -13,13 +13,13 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
 )
 
-// asNobody gives up being root, in a mount namespace where everybody may open the device
-// for networks, as on most systems.
+// asNobody drops root privileges, in a mount namespace where all users may open the network
+// device, as on most systems.
 const asNobody = `mknod "$1/tun" c 10 200 && chmod 666 "$1/tun" && mount --bind "$1/tun" /dev/net/tun || exit 77
 dir=$1; shift
 exec setpriv --reuid 65534 --regid 65534 --clear-groups env TMPDIR="$dir" HOME="$dir" "$@"`
 
-// TestChaosWithoutRoot: somebody who is not root can break clusters as well.
+// TestChaosWithoutRoot runs chaos as an unprivileged user.
 func TestChaosWithoutRoot(t *testing.T) {
 	t.Parallel()
 	if err := lan.Available(); err != nil || os.Geteuid() != 0 {
@@ -52,7 +52,7 @@ func TestChaosWithoutRoot(t *testing.T) {
 	}
 }
 
-// copyProgram puts the command where anybody may run it.
+// copyProgram copies the command to a directory where all users may run it.
 func copyProgram(t *testing.T, to string) {
 	t.Helper()
 	path, err := exec.LookPath("leasehold-lab")

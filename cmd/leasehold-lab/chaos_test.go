@@ -59,7 +59,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestChaosWithLeasesOff: the output has the violation, the command that repeats it, and the directory of the logs.
+// TestChaosWithLeasesOff checks that the output names the violation, the command that repeats it, and the logs.
 func TestChaosWithLeasesOff(t *testing.T) {
 	t.Parallel()
 	cmd, _ := chaosCommand(t, "--faults", "16", "--seed", "1", "--slack", "30s", "--leases-off")
@@ -71,10 +71,10 @@ func TestChaosWithLeasesOff(t *testing.T) {
 		t.Fatalf("%v\n%s%s", err, out, errs.String())
 	}
 	if text := errs.String(); !strings.Contains(text, "leasehold-lab chaos --store etcd --seed 1 --faults 16") || !strings.Contains(text, "--leases-off") {
-		t.Errorf("it says %q", text)
+		t.Errorf("output %q", text)
 	}
 	if text := string(out); !strings.Contains(text, "two owners held a key at the same time") || !strings.Contains(text, "\nkept  ") {
-		t.Errorf("it says %q", text)
+		t.Errorf("output %q", text)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestChaosCrash(t *testing.T) {
 				t.Errorf("%v\n%s%s", err, out.String(), errs.String())
 			}
 			if text := out.String(); !strings.Contains(text, "crash: a process ended by itself") || !strings.Contains(text, "o3: signal: killed") || !strings.Contains(text, "\nkept  ") {
-				t.Errorf("it says %q", text)
+				t.Errorf("output %q", text)
 			}
 			var r chaos.Report
 			if kept, err := os.ReadFile(file); err != nil || json.Unmarshal(kept, &r) != nil || len(r.Violations) != 1 || r.Kept == "" {
@@ -181,7 +181,7 @@ func TestChaosKilled(t *testing.T) {
 	within("waiting for all to be gone", func() bool { return ours() == 0 })
 }
 
-// TestChaosFlags: what is wrong is said before anything is built or started, and how it is right.
+// TestChaosFlags: invalid flags are reported with the accepted values before a build or start.
 func TestChaosFlags(t *testing.T) {
 	for _, test := range []struct {
 		args []string
@@ -228,7 +228,7 @@ func TestChaosInterrupted(t *testing.T) {
 	}
 	var said strings.Builder
 	lines := bufio.NewScanner(errs)
-	for lines.Scan() { // it says where it is every few seconds
+	for lines.Scan() { // progress is printed every few seconds
 		said.WriteString(lines.Text() + "\n")
 		if strings.Contains(lines.Text(), "breaking") {
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {

@@ -60,18 +60,18 @@ func runDemo(t *testing.T, store string, args ...string) demo.Report {
 	case r.Requests < 100 || r.Checked < r.Requests || r.Eventually != 1 || r.Failures != 0:
 		t.Errorf("requests went wrong: %+v", r)
 	case r.Availability <= 0 || r.Availability >= 1 || r.WithoutOwnerSeconds == 0:
-		t.Errorf("an owner died and nobody had to wait: %+v", r)
+		t.Errorf("an owner was killed, and no request waited: %+v", r)
 	case r.Tenures < 2000:
 		t.Errorf("not all keys of 2,000 users were watched: %+v", r)
 	case r.Losses == 0 || r.Republished == 0:
-		t.Errorf("an owner died and nobody was told: %+v", r)
+		t.Errorf("an owner was killed, and no loss was notified: %+v", r)
 	}
 	nothingLeft(t, dir)
 	noFiles(t, dir)
 	return r
 }
 
-// TestDemoRollingRestart restarts all owners once. Nobody loses anything, and
+// TestDemoRollingRestart restarts all owners once. No state is lost, and
 // every request succeeds.
 func TestDemoRollingRestart(t *testing.T) {
 	const keys, owners = 2000, 3
@@ -84,19 +84,19 @@ func TestDemoRollingRestart(t *testing.T) {
 	case r.Losses != 0 || r.ByRestart != 0 || r.Republished != 0 || r.LookedUp != keys:
 		t.Errorf("something was lost: %+v", r)
 	case r.Restarts != owners || r.Rounds != 1 || r.OwnersKilled != 0 || r.LeadersKilled != 0:
-		t.Errorf("not everybody was restarted: %+v", r)
+		t.Errorf("not all owners were restarted: %+v", r)
 	case r.Requests == 0 || r.Failed != 0 || r.Success != 1 || r.Tenures < keys:
 		t.Errorf("requests went wrong: %+v", r)
 	case r.MovedRanges == 0 || r.MovedShare < 1 || r.Keys != keys || r.ValueSize != 200:
 		t.Errorf("too little has moved: %+v", r)
 	case r.Unavailable.Keys == 0 || r.Unavailable.Times == 0 || r.Unavailable.P99 < r.Unavailable.Median || r.Unavailable.Max < r.Unavailable.P99:
-		t.Errorf("nobody has noticed that keys moved: %+v", r)
+		t.Errorf("no unavailability during moves was measured: %+v", r)
 	}
 	nothingLeft(t, dir)
 	noFiles(t, dir)
 }
 
-// TestDemoOutage kills all managers for longer than leases last. Nobody loses anything, and
+// TestDemoOutage kills all managers for longer than leases last. No state is lost, and
 // every request succeeds in the end.
 func TestDemoOutage(t *testing.T) {
 	const keys = 500
@@ -110,13 +110,13 @@ func TestDemoOutage(t *testing.T) {
 	case r.OutageSeconds < 10 || r.ResumedRanges == 0 || r.AfterReturn <= 0:
 		t.Errorf("there was no outage, or nothing was resumed: %+v", r)
 	case r.Requests == 0 || r.Failed != 0 || r.Availability == 1:
-		t.Errorf("requests went wrong, or nobody had to wait: %+v", r)
+		t.Errorf("requests failed, or none waited: %+v", r)
 	}
 	nothingLeft(t, dir)
 	noFiles(t, dir)
 }
 
-// reportOf runs a demo that must end well and say nothing but its report.
+// reportOf runs a demo that must succeed, and print only its report.
 func reportOf(t *testing.T, cmd *exec.Cmd) demo.Report {
 	t.Helper()
 	var out, errs bytes.Buffer

@@ -21,33 +21,33 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A fakeManager answers as a manager would whose namespaces all have the same
-// owners and the same past. Its namespaces can be changed.
+// A fakeManager is a manager whose namespaces all have the same owners and history. Its namespaces
+// can be changed.
 type fakeManager struct {
 	leaseholdv1.UnimplementedAdminServiceServer
 	addr string
-	// events is what Watch sends; then the stream ends with failure, or if that
-	// is nil, with the caller.
+	// events are sent by Watch; then the stream ends with failure, or if that
+	// is nil, when the caller cancels it.
 	events  []*leaseholdv1.WatchResponse
 	failure error
-	alone   bool   // nobody can take anything, and nothing is on its way
-	idle    bool   // nothing is on its way
-	lull    string // why nothing is balanced
-	old     bool   // it is of version 1, before there were moves
-	// diskless: it has no store, and its leader, which has taken over at 1200, does not
-	// answer.
+	alone   bool   // no other owner can receive keys, and no transfers are in progress
+	idle    bool   // no transfers are in progress
+	lull    string // why loads are not balanced
+	old     bool   // version 1, before transfers
+	// diskless: there is no store, and the leader, which was elected at 1200, does not
+	// respond.
 	diskless bool
 
-	// away is how many questions about its status fail after the first.
+	// away is the number of status requests that fail after the first one.
 	away int
-	// clocks are what it says about its clocks, if it does.
+	// clocks are the reported clocks, if any.
 	clocks func() *leaseholdv1.Clocks
 
 	mu sync.Mutex
-	// unread is how many more questions find it loading its namespaces but the first; -1 is
-	// all of them.
+	// unread is the number of further requests during which all namespaces except the first are
+	// loading; -1 is all.
 	unread     int
-	muted      bool // nobody leads
+	muted      bool // there is no leader
 	orders     fakeOrders
 	namespaces []*leaseholdv1.NamespaceConfig
 	requests   []string // the methods that were called
@@ -95,7 +95,7 @@ func (f *fakeManager) remember(ctx context.Context, request any, info *grpc.Unar
 	return answer, wire.FromError(err)
 }
 
-// lead makes a manager that was muted one that leads these namespaces.
+// lead makes a muted manager the leader of these namespaces.
 func (f *fakeManager) lead(namespaces ...*leaseholdv1.NamespaceConfig) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *fakeManager) called() []string {
 	return slices.Clone(f.requests)
 }
 
-// index is where a namespace is; the lock is held.
+// index returns the index of a namespace; the lock is held.
 func (f *fakeManager) index(name string) (int, error) {
 	i := slices.IndexFunc(f.namespaces, func(n *leaseholdv1.NamespaceConfig) bool { return n.GetName() == name })
 	if i < 0 {
@@ -219,8 +219,8 @@ func holder(name string) *leaseholdv1.Holder {
 	return &leaseholdv1.Holder{Owner: name, Session: session, Addr: name + ":8080", Weight: 1}
 }
 
-// heldRanges is the table: server-1 has the lower half, server-2 a quarter, and
-// nobody the rest.
+// heldRanges is the table: server-1 has the lower half, server-2 a quarter, and the rest is
+// vacant.
 func heldRanges() []*leaseholdv1.HeldRange {
 	return []*leaseholdv1.HeldRange{
 		{Lease: &leaseholdv1.Lease{Start: 0, Limit: 1 << 63, Generation: 41}, Owner: "server-1", Addr: "server-1:8080"},
@@ -265,7 +265,7 @@ func (f *fakeManager) LookupKey(_ context.Context, r *leaseholdv1.LookupKeyReque
 	return answer, f.check(r.GetNamespace())
 }
 
-// past is what happened to the keys of server-2.
+// past is the history of the keys of server-2.
 func past() []*leaseholdv1.HistoryEntry {
 	lease := &leaseholdv1.Lease{Start: 1 << 63, Limit: 3 << 62, Generation: 42}
 	moved := &leaseholdv1.Lease{Start: 1 << 63, Limit: 3 << 62, Generation: 43}
@@ -291,7 +291,7 @@ func (f *fakeManager) ListHistory(_ context.Context, r *leaseholdv1.ListHistoryR
 	return answer, f.check(r.GetNamespace())
 }
 
-// ListChanges returns what happened to the keys of server-2, which is all.
+// ListChanges returns the history of the keys of server-2, which is all.
 func (f *fakeManager) ListChanges(_ context.Context, r *leaseholdv1.ListChangesRequest) (*leaseholdv1.ListChangesResponse, error) {
 	answer := &leaseholdv1.ListChangesResponse{Truncated: true, Begun: f.begun()}
 	for _, e := range past() {
@@ -306,7 +306,7 @@ func (f *fakeManager) ListChanges(_ context.Context, r *leaseholdv1.ListChangesR
 	return answer, f.check(r.GetNamespace())
 }
 
-// fakePage is how many changes a fake manager returns at most: fewer than there are.
+// fakePage is the maximum number of changes in a response: fewer than there are.
 const fakePage = 2
 
 func (f *fakeManager) Watch(r *leaseholdv1.WatchRequest, stream grpc.ServerStreamingServer[leaseholdv1.WatchResponse]) error {

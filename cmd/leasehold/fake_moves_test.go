@@ -9,22 +9,22 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// The owners of a fake manager: server-1 can move its state to server-3, and
-// server-2 cannot move any. A drain of server-1 is done after two looks, and so
+// The owners of a fake manager: server-1 can transfer its state to server-3, and
+// server-2 cannot transfer any. A drain of server-1 is complete after two polls, and so
 // is a move of its range to server-3.
 
-// fakeOrders is what a fake manager was told to do.
+// fakeOrders are the orders that a fake manager received.
 type fakeOrders struct {
-	drained map[string]int // how often owners were listed since
+	drained map[string]int // polls of owners since the order
 	forget  bool           // a drain is lost with the leader
-	stuck   bool           // nothing moves
-	gone    bool           // who is drained is gone then
-	crashed bool           // and its state is lost, which the table says a look later
-	looks   int            // at the table, since the owner was gone
-	moved   int            // how often a move was looked at since, and 1; 0: there was none
+	stuck   bool           // no progress
+	gone    bool           // the drained owner leaves
+	crashed bool           // and its state is lost, which the table reports a poll later
+	looks   int            // polls of the table since the owner left
+	moved   int            // 1 + polls since the move; 0: there was none
 }
 
-// table is what there is at a look at the ranges of an owner, or at all; the lock
+// table returns the state for a poll of the ranges of an owner, or of all; the lock
 // is held.
 func (f *fakeManager) table(owner string) []*leaseholdv1.HeldRange {
 	all := heldRanges()

@@ -63,7 +63,7 @@ func (term *terminal) await(t *testing.T, what string) {
 	term.awaitIn(t, what, func() string { out, _ := term.text(); return out })
 }
 
-// awaitError waits until the command has said something on standard error.
+// awaitError waits for a text on standard error.
 func (term *terminal) awaitError(t *testing.T, what string) {
 	t.Helper()
 	term.awaitIn(t, what, func() string { _, errs := term.text(); return errs })
@@ -79,7 +79,7 @@ func (term *terminal) awaitIn(t *testing.T, what string, said func() string) {
 			t.Fatalf("ended with status %d and not %q: %s%s", code, what, out, errs)
 		case <-patience:
 			out, errs := term.text()
-			t.Fatalf("it says %q and %q, want %q", out, errs, what)
+			t.Fatalf("output %q and %q, want %q", out, errs, what)
 		case <-term.changed:
 		}
 	}
@@ -152,11 +152,11 @@ func TestFleaseCommands(t *testing.T) {
 	}
 	impatient := acquire(1, "--wait", "200ms")
 	impatient.end(t, 2)
-	if _, errs := impatient.text(); !strings.Contains(errs, "member 1 probably holds it: it was not to be had within 200ms") {
+	if _, errs := impatient.text(); !strings.Contains(errs, "member 1 probably holds it: it was not acquired within 200ms") {
 		t.Errorf("who does not wait for long: %s", errs)
 	}
-	// A member that tries while another's lease is being agreed upon refuses to hear of it
-	// itself: it hears of the next renewal, if nobody tries in between.
+	// A member that proposes while another's lease is being decided does not learn the decision,
+	// but the next renewal, if no member proposes in between.
 	late, again := time.After(time.Minute), time.NewTicker(20*time.Millisecond)
 	defer again.Stop()
 	for shown := ""; !strings.Contains(shown, "held by member 1 as last received, fence "+first); {
@@ -210,7 +210,7 @@ func TestFleaseCommands(t *testing.T) {
 }
 
 // A second process with the id of a member is refused, whatever address it has; a
-// member that hears nobody says so; and where there is no control, that is said.
+// member without contact reports it; and so does a member without a control address.
 func TestFleaseTwice(t *testing.T) {
 	members, at := group(t)
 	var list []string
@@ -231,7 +231,7 @@ func TestFleaseTwice(t *testing.T) {
 		t.Errorf("elsewhere: %s%s", out, errs)
 	}
 	if out, errs := members[0].text(); !strings.Contains(errs, "two processes run as the same member") {
-		t.Errorf("the first says %s%s", out, errs)
+		t.Errorf("the first member printed %s%s", out, errs)
 	}
 	lonely := inTerminal(t, "flease", "run", "--tcp", "--id", "1", "--members", "1="+elsewhere+",2=127.0.0.1:1,3=127.0.0.1:2", "--lease", "100ms", "--epsilon", "10ms")
 	lonely.await(t, "ready, but only 0 of the 2 other members respond")
@@ -341,7 +341,7 @@ func TestGuideFlease(t *testing.T) {
 	status := inTerminal(t, lines[6]...)
 	status.end(t, 0)
 	if out, _ := status.text(); !strings.Contains(out, "held by member 2 as last received, fence "+second) {
-		t.Errorf("the status says %s", out)
+		t.Errorf("status: %s", out)
 	}
 	members[1].interrupt()
 	holder.end(t, 2)

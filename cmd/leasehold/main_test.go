@@ -37,8 +37,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // TestScripts runs the real command as a user would. $MANAGER is the address of a fake manager of
-// the script's own, $MUTE that of something that accepts connections and never says a word, and
-// $DEAD one where nobody listens.
+// the script's own, $MUTE that of a listener that accepts connections and never responds, and
+// $DEAD one without a listener.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, Setup: setUpScript, Cmds: clitest.Commands(),
@@ -58,8 +58,8 @@ func setUpScript(env *testscript.Env) error {
 	}
 	env.Defer(func() { _ = mute.Close() })
 	env.Setenv("MUTE", mute.Addr().String())
-	// The near end of a connection has a port that nobody else is given, and
-	// where nobody listens.
+	// The local port of an open connection is not assigned to another process, and
+	// has no listener.
 	dead, err := net.Dial("tcp", mute.Addr().String())
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A fortress is managers that speak TLS, with certificates of its own.
+// A fortress is a group of managers with TLS, a CA, and certificates.
 type fortress struct {
 	t     *testing.T
 	pki   string
@@ -75,7 +75,7 @@ func (f *fortress) start(i int, args ...string) {
 	})
 }
 
-// ask runs a command as somebody, and returns its exit status and what it has said.
+// ask runs a command with an identity, and returns its exit status and output.
 func (f *fortress) ask(as string, args ...string) (int, string) {
 	f.t.Helper()
 	var out strings.Builder
@@ -83,7 +83,7 @@ func (f *fortress) ask(as string, args ...string) (int, string) {
 	return run(f.t.Context(), args, &out, &out), out.String()
 }
 
-// await repeats a command until it is done.
+// await retries a command until it succeeds.
 func (f *fortress) await(as string, args ...string) string {
 	f.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -97,8 +97,8 @@ func (f *fortress) await(as string, args ...string) string {
 	}
 }
 
-// TestFortress: a manager with a certificate, and another that joins it, do for each what
-// the policy permits, and nothing for others.
+// TestFortress: a manager with a certificate, and another that joins it, permit each identity
+// what the policy grants, and nothing else.
 func TestFortress(t *testing.T) {
 	f := newFortress(t, 2)
 	f.start(0)
@@ -165,8 +165,8 @@ func (f *fortress) owners() {
 	}
 }
 
-// tokens are for those who have no certificate; the file that permits them is taken while
-// managers run.
+// tokens are for clients without a certificate; running managers reload the policy file that
+// permits them.
 func (f *fortress) tokens() {
 	t := f.t
 	token, hash := pki.NewToken()

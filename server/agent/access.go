@@ -45,8 +45,8 @@ func (a *Agent) identified(next http.Handler) http.Handler {
 	})
 }
 
-// may returns why the policy denies the caller of ctx a method, and logs that. It is cheap enough for
-// every request.
+// may authorizes the caller of ctx for a method, and logs a denial. It is cheap enough for every
+// request.
 func (a *Agent) may(ctx context.Context, method string, ns leasehold.Namespace, name leasehold.OwnerID) error {
 	err := a.allows(ctx, method, ns, name)
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *Agent) metrics(w http.ResponseWriter, r *http.Request) {
 	a.cfg.Scrape.ServeHTTP(w, r)
 }
 
-// visible removes from a status the namespaces that the caller may not read about.
+// visible removes namespaces from a status that the caller may not list.
 func (a *Agent) visible(ctx context.Context, d *statusDocument) {
 	hidden := func(ns string) bool { return a.allows(ctx, listMethod, leasehold.Namespace(ns), "") != nil }
 	d.Owners = slices.DeleteFunc(d.Owners, func(o ownerDocument) bool { return hidden(o.Namespace) })

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/jsonapi"
 )
 
-// An Agent is an [http.Handler] that serves owners and lookups. It may be used by several goroutines
+// An Agent is an [http.Handler] that serves owners and lookups. It is safe for concurrent use
 // at once.
 type Agent struct {
 	cfg     Config
@@ -67,7 +67,7 @@ func New(cfg Config) (*Agent, error) {
 	mux.HandleFunc("GET /v1/namespaces/{namespace}/find", handle(a.find))
 	mux.HandleFunc("GET /v1/namespaces/{namespace}/losses", a.losses)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, leasehold.Errorf("agent", leasehold.ErrNotFound, jsonapi.Clip(r.Method+" "+r.URL.Path), "there is nothing of that method and path: docs/AGENT.md has all that there are"))
+		fail(w, leasehold.Errorf("agent", leasehold.ErrNotFound, jsonapi.Clip(r.Method+" "+r.URL.Path), "unknown method and path: see docs/AGENT.md"))
 	})
 	a.handler = a.guard(a.identified(mux))
 	return a, nil
@@ -93,7 +93,7 @@ func (a *Agent) Close(ctx context.Context) {
 }
 
 func errClosed() error {
-	return leasehold.Errorf("agent", leasehold.ErrClosed, "", "the agent is about to stop: try again when it has been restarted")
+	return leasehold.Errorf("agent", leasehold.ErrClosed, "", "the agent is stopping: retry when it has restarted")
 }
 
 // A statusDocument is the answer to GET /v1/status. It has no ids, which are secrets of programs.
@@ -135,7 +135,7 @@ func (a *Agent) status(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return d, nil
 }
 
-// stream calls serve if there may be another stream, or answers with an error.
+// stream calls serve within the limit of streams, and otherwise responds with an error.
 func (a *Agent) stream(w http.ResponseWriter, serve func(*stream)) {
 	select {
 	case a.streams <- struct{}{}:
@@ -154,10 +154,10 @@ type stream struct {
 	control *http.ResponseController
 }
 
-// aliveEvery is how often a stream has a line, so that a program notices an agent that hangs.
+// aliveEvery is the interval of heartbeat lines on a stream, by which a program detects a hanging agent.
 const aliveEvery = 5 * time.Second
 
-// alive is the line if there is no other.
+// alive is the heartbeat line.
 type alive struct {
 	Type string `json:"type"` // "alive"
 }

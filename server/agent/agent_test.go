@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// one runs a test with one agent and one program that has joined and has all keys.
+// one runs a test with one agent and one joined program that owns all keys.
 func one(t *testing.T, with object, test func(t *testing.T, c *leaseholdtest.Cluster, p *program)) {
 	t.Helper()
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
@@ -76,13 +76,12 @@ func TestLifeOfAProgram(t *testing.T) {
 	})
 }
 
-// justSilent is after how long a program with a TTL of 2 s, which has just been answered,
-// is taken for silent: what it asks then arrives between that moment and the end of the
-// leave-taking, a round trip of 2 ms later.
+// justSilent is the time after a response at which a program with a TTL of 2 s expires: its next
+// request then arrives between the expiry and the end of the teardown, which takes a round trip
+// of 2 ms.
 const justSilent = 2*time.Second - time.Millisecond
 
-// A program that is silent for longer than it said is an owner no more. One that
-// speaks is, however long.
+// A program that is silent for longer than its TTL expires. One that sends requests does not.
 func TestSilence(t *testing.T) {
 	one(t, object{"ttl_ms": 2000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
 		for range 20 {
@@ -105,13 +104,13 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// Leaving when the session ends already is as good as leaving.
+// Leaving succeeds if the session is already ending.
 func TestLeaveLate(t *testing.T) {
 	one(t, object{"ttl_ms": 2000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
 		if _, err := p.ask(); err != nil {
 			t.Fatal(err)
 		}
-		c.Advance(justSilent) // it begins to end; as in TestSilence, others are told so
+		c.Advance(justSilent) // it starts to end; as in TestSilence, other programs receive the event
 		p.must("DELETE", p.path(""), nil, new(struct{}))
 		if node, ok := c.Owner(0); ok {
 			t.Errorf("it was answered, and %s still has keys", node)
@@ -119,7 +118,7 @@ func TestLeaveLate(t *testing.T) {
 	})
 }
 
-// A program with two streams lives as long as one of them does.
+// A program with two streams stays joined while one of them is open.
 func TestOneOfTwoStreamsBreaks(t *testing.T) {
 	one(t, object{"ttl_ms": 60000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
 		stays := p.lines(t.Context(), p.path("/events"))
@@ -140,8 +139,8 @@ func TestOneOfTwoStreamsBreaks(t *testing.T) {
 	})
 }
 
-// A program that dies breaks its stream. That ends its tenure sooner, unless it is
-// heard of.
+// A program that dies breaks its stream, which shortens its TTL, unless it sends a
+// request.
 func TestBrokenStream(t *testing.T) {
 	one(t, object{"ttl_ms": 60000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
 		for _, speaks := range []bool{true, false} {
@@ -168,7 +167,7 @@ func TestBrokenStream(t *testing.T) {
 	})
 }
 
-// Events tell what is granted and what ends, and why, and that all is over.
+// Events report grants, ends with their causes, and the close of the session.
 func TestEvents(t *testing.T) {
 	one(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
 		lines := p.lines(t.Context(), p.path("/events"))
@@ -192,7 +191,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// Losses come as they happen, and again to who resumes.
+// Losses are sent as they happen, and again after a resume.
 func TestLosses(t *testing.T) {
 	one(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
 		startAgent(t, c, "b")
@@ -204,7 +203,7 @@ func TestLosses(t *testing.T) {
 			t.Errorf("the first line is %v", begin)
 		}
 		c.Node("a").Kill()
-		c.Node("c").Join(owner.Config{}) // or nobody could have the keys, and they would be kept for a
+		c.Node("c").Join(owner.Config{}) // without another owner the leases would be suspended
 		loss := <-lines
 		if loss["type"] != "loss" || loss["owner"] != "a" || loss["cause"] != "expired" {
 			t.Errorf("a dead owner: %v", loss)
@@ -224,8 +223,8 @@ func TestLosses(t *testing.T) {
 	})
 }
 
-// A loss of contact is an event of its own: nothing is reported as lost for it. What was lost meanwhile comes before
-// the line that says that contact is restored.
+// A loss of contact is a separate event, and no loss is reported because of it. Losses in the meantime are sent
+// before the line for the restored contact.
 func TestLossesWithoutContact(t *testing.T) {
 	one(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, _ *program) {
 		startAgent(t, c, "b")
@@ -270,7 +269,7 @@ func TestReport(t *testing.T) {
 	})
 }
 
-// An agent that stops gives everything back, and says so.
+// A stopping agent releases all leases, and sends events of it.
 func TestStop(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		a := startAgent(t, c, "a")

@@ -15,22 +15,22 @@ import (
 	"github.com/leasehold-dev/leasehold/server/jsonapi"
 )
 
-// How long a program may wait for a key, and how much it may report at once.
+// Limits of the time to wait for a key, and of the costs in a report.
 const (
 	usualAwait, leastAwait, mostAwait = time.Second, time.Millisecond, 10 * time.Second
 
 	maxCosts = 1000
 )
 
-// A promised is part of answers about leases: for how long after the program sent its request the answer
-// is true. No other owner acts on these keys before. Suspended says that nothing is held because no
-// manager has answered in time: the program keeps its state, and its callers wait.
+// A promised is part of answers about leases: the time after the program sent its request during which
+// the answer is valid. No other owner acts on these keys before. Suspended means that no lease is valid
+// because renewals failed: the program keeps its state, and its callers wait.
 type promised struct {
 	ValidForMS int64 `json:"valid_for_ms"`
 	Suspended  bool  `json:"suspended,omitempty"`
 }
 
-// A leasesAnswer is all that is held.
+// A leasesAnswer lists all valid leases.
 type leasesAnswer struct {
 	Leases []leaseDocument `json:"leases"`
 	promised
@@ -41,8 +41,8 @@ func (s *session) leases(*http.Request, *struct{}) (any, error) {
 	return leasesAnswer{leasesOf(held), promised{ms, s.owner.Status().Suspended > 0}}, nil
 }
 
-// promise is the owner's, in whole milliseconds. The fraction is lost, and less than a millisecond
-// is no promise.
+// promise is the owner's promise in whole milliseconds, rounded down. Less than a millisecond is no
+// promise.
 func (s *session) promise() ([]leasehold.Lease, int64) {
 	held, d := s.owner.Promise()
 	failpoint.Here("agent/promised-before-answer")
@@ -52,7 +52,7 @@ func (s *session) promise() ([]leasehold.Lease, int64) {
 	return held, d.Milliseconds()
 }
 
-// A checkAnswer says whether a key is held, and under which lease.
+// A checkAnswer reports whether a key is held, and its lease.
 type checkAnswer struct {
 	Held  bool           `json:"held"`
 	Key   admin.Point    `json:"key"`
@@ -93,7 +93,7 @@ type heldRequest struct {
 	Generation string `json:"generation"`
 }
 
-// A heldAnswer says whether a lease has been held on its key all along.
+// A heldAnswer reports whether a lease was held on its key without interruption.
 type heldAnswer struct {
 	Held bool `json:"held"`
 	promised
@@ -120,8 +120,8 @@ type awaitRequest struct {
 	TimeoutMS *int64 `json:"timeout_ms"`
 }
 
-// An awaitAnswer says whether a key was held when the wait ended. It promises nothing: a promise
-// counts from the request, which may be long ago.
+// An awaitAnswer reports whether a key was held at the end of the wait. It contains no promise, which
+// would count from the request.
 type awaitAnswer struct {
 	Held bool `json:"held"`
 }
@@ -164,7 +164,7 @@ type reportRequest struct {
 	} `json:"costs"`
 }
 
-// A reportAnswer says how many costs were taken.
+// A reportAnswer counts the accepted costs.
 type reportAnswer struct {
 	Reported int `json:"reported"`
 }

@@ -1,5 +1,5 @@
-// Package agent is a local HTTP/JSON API that gives programs in any language what the owner and the
-// lookup library give programs in Go. docs/AGENT.md is the reference of the API.
+// Package agent is a local HTTP/JSON API that gives programs in any language the features of the owner
+// and lookup libraries. docs/AGENT.md is the reference of the API.
 //
 // # Promises
 //
@@ -20,7 +20,7 @@
 // What if:
 //
 //   - the program is stopped after it has read its clock: as with the library, it acts late, and must
-//     check again before a result leaves it (Held). For what has left it, the generation is the fencing token.
+//     check again before it sends a result (Held). For results already sent, the generation is the fencing token.
 //   - the agent is stopped, and continues: the program gets no answer, and earlier answers end after v.
 //     The agent's leases expire on the manager's clock, or are still there.
 //   - the agent is killed: the program may rely on its answers for v. The manager waits until the leases
@@ -44,7 +44,7 @@
 //
 // # Bounds
 //
-// Owners, namespaces, connections, streams, bodies, headers and waiting times are bounded; an error says
-// which bound refused a request. A slow reader of a stream gets the present state in place of the events
-// that it missed.
+// Owners, namespaces, connections, streams, bodies, headers and waiting times are bounded; an error names
+// the limit that rejected a request. A slow reader of a stream receives the current state in place of the
+// events that it missed.
 package agent

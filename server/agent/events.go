@@ -15,15 +15,15 @@ type feed struct {
 	followers map[*follower]struct{}
 }
 
-// A follower is a queue of events. If too many wait, one with all leases replaces them: what is not
-// in it has ended.
+// A follower is a queue of events. If the queue overflows, one event with all leases replaces them: leases
+// that are not in it have ended.
 type follower struct {
 	news    chan struct{} // has room for one
 	pending []event
 	missed  bool
 }
 
-// maxPending is how many events wait for a follower.
+// maxPending bounds the queue of a follower.
 const maxPending = 256
 
 // An event is one line of the stream of events.
@@ -55,15 +55,15 @@ func (f *feed) close(one *follower) {
 
 // changed returns a callback of the owner that reports leases as an event of a type.
 func (f *feed) changed(kind string) func([]leasehold.Lease) {
-	return func(leases []leasehold.Lease) { f.tell(event{Type: kind, Leases: leasesOf(leases)}) }
+	return func(leases []leasehold.Lease) { f.publish(event{Type: kind, Leases: leasesOf(leases)}) }
 }
 
 func (f *feed) revoked(leases []leasehold.Lease, why leasehold.Cause) {
-	f.tell(event{Type: "revoked", Leases: leasesOf(leases), Cause: causeName(why)})
+	f.publish(event{Type: "revoked", Leases: leasesOf(leases), Cause: causeName(why)})
 }
 
-// tell queues an event for all followers. It does not block.
-func (f *feed) tell(e event) {
+// publish queues an event for all followers. It does not block.
+func (f *feed) publish(e event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for one := range f.followers {
@@ -77,7 +77,7 @@ func (f *feed) tell(e event) {
 	}
 }
 
-// take returns the events that wait, and whether there were more before them.
+// take returns the queued events, and whether events before them were dropped.
 func (f *feed) take(one *follower) (events []event, missed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,10 +86,10 @@ func (f *feed) take(one *follower) (events []event, missed bool) {
 	return events, missed
 }
 
-// causeName is what a cause is called on the wire.
+// causeName is the wire name of a cause.
 func causeName(c leasehold.Cause) string { return strings.ReplaceAll(c.String(), " ", "_") }
 
-// events answers GET /v1/owners/{id}/events: first what is held, then what changes.
+// events serves GET /v1/owners/{id}/events: first all leases, then changes.
 func (a *Agent) events(w http.ResponseWriter, r *http.Request) {
 	s, err := a.session(r)
 	if err != nil {
@@ -112,11 +112,11 @@ func (s *session) follow(r *http.Request, out *stream, one *follower) {
 	for ok {
 		select {
 		case <-one.news:
-			ok = s.tell(out, one)
+			ok = s.forward(out, one)
 		case <-pulse.C:
 			ok = out.send(alive{"alive"})
 		case <-s.gone:
-			if s.tell(out, one) {
+			if s.forward(out, one) {
 				out.send(event{Type: "closed", Why: s.why})
 			}
 			return
@@ -126,7 +126,7 @@ func (s *session) follow(r *http.Request, out *stream, one *follower) {
 	}
 }
 
-func (s *session) tell(out *stream, one *follower) bool {
+func (s *session) forward(out *stream, one *follower) bool {
 	events, missed := s.feed.take(one)
 	if missed && !out.send(s.all()) {
 		return false
@@ -139,7 +139,7 @@ func (s *session) tell(out *stream, one *follower) bool {
 	return true
 }
 
-// all is the event that stands for everything before it. Suspended leases have not ended.
+// all is the event that replaces all events before it. Suspended leases have not ended.
 func (s *session) all() event {
 	if kept := s.owner.SuspendedLeases(); len(kept) > 0 {
 		return event{Type: "leases", Leases: leasesOf(kept), Suspended: true}

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/jsonapi"
 )
 
-// A findAnswer is where a key is, as far as is known here. It is a hint: the server decides whether it
+// A findAnswer is the location of a key in the local table. It is a hint: the server decides whether it
 // owns the key.
 type findAnswer struct {
 	Key   admin.Point `json:"key"`
@@ -24,8 +24,8 @@ type findAnswer struct {
 	Owner string      `json:"owner"`
 	leaseDocument
 	LSN   leasehold.LSN `json:"lsn,string"`
-	AgeMS int64         `json:"age_ms"` // for how long the table has not been known to be complete
-	Ready bool          `json:"ready"`  // false: contact is lost, and losses may be unknown
+	AgeMS int64         `json:"age_ms"` // time since the table was known to be complete
+	Ready bool          `json:"ready"`  // false: contact is lost, and losses may be missing
 }
 
 // find answers GET /v1/namespaces/{namespace}/find.
@@ -101,29 +101,29 @@ func parameters(r *http.Request, known ...string) (values, error) {
 type lossLine struct {
 	Type string `json:"type"` // "loss"
 	leaseDocument
-	Owner  string        `json:"owner"` // "" if it is not known, with the generation 0
+	Owner  string        `json:"owner"` // "" if unknown, with the generation 0
 	Cause  string        `json:"cause"`
 	LSN    leasehold.LSN `json:"lsn,string"`
 	Resume leasehold.LSN `json:"resume,string"` // see leasehold.Loss
 }
 
-// A contactLine says that contact with the managers was lost, or is restored. All losses that happened
-// before a restored contact are on the stream before this line.
+// A contactLine reports that contact with the managers was lost or restored. All losses before a restored
+// contact are on the stream before this line.
 type contactLine struct {
 	Type  string        `json:"type"` // "contact"
 	Lost  bool          `json:"lost"`
 	LSN   leasehold.LSN `json:"lsn,string"` // all losses up to it are on the stream
-	AgeMS int64         `json:"age_ms"`     // for how long the table had not been known to be complete
+	AgeMS int64         `json:"age_ms"`     // time for which the table was not known to be complete
 }
 
-// A lossBegin is the first line: resuming from its LSN is as good as having read on.
+// A lossBegin is the first line: resuming from its LSN misses no loss.
 type lossBegin struct {
 	Type string        `json:"type"` // "begin"
 	LSN  leasehold.LSN `json:"lsn,string"`
 }
 
-// sinceOf returns the LSN from which a request wants losses; nil: from the present on. An LSN of 64 bits
-// was not read from this stream, and would never come.
+// sinceOf returns the LSN from which a request resumes; nil: from now. A 64-bit LSN is never on the
+// stream.
 func sinceOf(r *http.Request) (*leasehold.LSN, error) {
 	query, err := parameters(r, "since")
 	if err != nil || query.get("since") == nil {
@@ -154,12 +154,12 @@ func (a *Agent) losses(w http.ResponseWriter, r *http.Request) {
 	}
 	a.stream(w, func(out *stream) {
 		request := &leaseholdv1.FollowRequest{Namespace: r.PathValue("namespace")}
-		// The end of the stream is all that can still be reported.
+		// Errors cannot be reported on an open stream: it ends.
 		_ = a.while(r.Context(), followMethod, request, func(ctx context.Context) { follow(ctx, l, *since, out) })
 	})
 }
 
-// follow writes losses until the program hangs up or the lookup is closed.
+// follow writes losses until the program disconnects or the lookup is closed.
 func follow(ctx context.Context, l *lookup.Lookup, since leasehold.LSN, out *stream) {
 	ctx, cancel := context.WithCancel(ctx)
 	heard := make(chan any)
@@ -185,7 +185,7 @@ func follow(ctx context.Context, l *lookup.Lookup, since leasehold.LSN, out *str
 			}
 		}
 	}()
-	defer func() { // and wait for it
+	defer func() { // and wait for the goroutine
 		cancel()
 		for range heard {
 		}

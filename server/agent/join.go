@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/jsonapi"
 )
 
-// The times that a program may choose when it joins.
+// Limits of the times in a request to join.
 const (
 	usualJoin, leastJoin, mostJoin = 10 * time.Second, 100 * time.Millisecond, time.Minute
 	usualTTL, leastTTL, mostTTL    = 10 * time.Second, time.Second, time.Minute
@@ -29,8 +29,8 @@ type joinRequest struct {
 	Name      string  `json:"name"`
 	Weight    float64 `json:"weight"`
 	Load      string  `json:"load"`       // "checks" or "reported"
-	TTLMS     *int64  `json:"ttl_ms"`     // how long the program may be silent
-	TimeoutMS *int64  `json:"timeout_ms"` // how long to try
+	TTLMS     *int64  `json:"ttl_ms"`     // maximum silence of the program
+	TimeoutMS *int64  `json:"timeout_ms"` // of the join
 }
 
 // A joinAnswer has the id of the session, a secret of the program and the agent.
@@ -64,7 +64,7 @@ func (in *joinRequest) owner() leasehold.OwnerID {
 	return leasehold.OwnerID(cmp.Or(in.Name, in.Addr))
 }
 
-// validate refuses what the owner library would refuse, with the names of the fields.
+// validate rejects what the owner library would reject, with the names of the fields.
 func (in *joinRequest) validate() error {
 	if in.Namespace == "" {
 		return bad("namespace", "is missing: say which one to join")
@@ -91,7 +91,7 @@ func (in *joinRequest) validate() error {
 	return nil
 }
 
-// newSession joins an owner, unless the program hangs up first.
+// newSession joins an owner, unless the program disconnects first.
 func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, err error) {
 	s := &session{agent: a, namespace: leasehold.Namespace(in.Namespace), addr: in.Addr, over: make(chan struct{}), gone: make(chan struct{})}
 	if err := in.validate(); err != nil {
@@ -176,7 +176,7 @@ func (a *Agent) admit(ctx context.Context, s *session, err error) (*session, err
 	return s, nil
 }
 
-// session returns the session of a request, and counts the request as a sign of life.
+// session returns the session of a request, and restarts its TTL.
 func (a *Agent) session(r *http.Request) (*session, error) {
 	s, err := a.known(r)
 	if err == nil && !s.touch() {
@@ -185,7 +185,7 @@ func (a *Agent) session(r *http.Request) (*session, error) {
 	return s, err
 }
 
-// known returns the session of a request, which may be ending. The id alone is not enough.
+// known returns the session of a request, which may be ending. It authorizes the caller for its owner.
 func (a *Agent) known(r *http.Request) (*session, error) {
 	id := r.PathValue("id")
 	a.mu.Lock()
@@ -200,7 +200,7 @@ func (a *Agent) known(r *http.Request) (*session, error) {
 	return s, nil
 }
 
-func (a *Agent) forget(s *session) {
+func (a *Agent) remove(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.sessions, s.id)

@@ -11,16 +11,16 @@ import (
 	"github.com/leasehold-dev/leasehold/lookup"
 )
 
-// lookups are the tables that are followed: each from the first request about it until there has to be
-// room for another, or the agent ends.
+// lookups are the followed lease tables: each from its first request until it is evicted, or the agent
+// stops.
 type lookups struct {
-	ctx context.Context // ends when nothing is to be opened any more
+	ctx context.Context // ends when no more tables may be opened
 	cfg *Config
 
 	mu      sync.Mutex
 	at      map[leasehold.Namespace]*followed
 	closed  bool
-	running sync.WaitGroup // those that are being opened and closed
+	running sync.WaitGroup // tables being opened or closed
 }
 
 // A followed is one table. Its lookup or its error is set when opened is closed.
@@ -31,18 +31,18 @@ type followed struct {
 	err       error
 
 	// Guarded by lookups.mu.
-	users int // requests that need it
+	users int // requests in flight
 	used  time.Time
 }
 
-// openTimeout is how long opening a table may take.
+// openTimeout is the timeout of opening a table.
 const openTimeout = 5 * time.Second
 
 func newLookups(ctx context.Context, cfg *Config) *lookups {
 	return &lookups{ctx: ctx, cfg: cfg, at: make(map[leasehold.Namespace]*followed)}
 }
 
-// get returns a lookup of a namespace, which stays until done is called.
+// get returns a lookup of a namespace, which stays open until done is called.
 func (l *lookups) get(ctx context.Context, ns leasehold.Namespace) (_ *lookup.Lookup, done func(), err error) {
 	if err := ns.Validate(); err != nil {
 		return nil, nil, err
@@ -55,7 +55,7 @@ func (l *lookups) get(ctx context.Context, ns leasehold.Namespace) (_ *lookup.Lo
 	case <-f.opened:
 	case <-ctx.Done():
 		l.release(f)
-		return nil, nil, leasehold.Errorf("find", leasehold.ErrUnavailable, string(ns), "the client is gone: %w", ctx.Err())
+		return nil, nil, leasehold.Errorf("find", leasehold.ErrUnavailable, string(ns), "the client disconnected: %w", ctx.Err())
 	}
 	if f.err != nil {
 		l.release(f)
@@ -84,7 +84,7 @@ func (l *lookups) reserve(ns leasehold.Namespace) (*followed, error) {
 	return f, nil
 }
 
-// open opens a table for all requests that wait for it. If that fails, the next request tries again.
+// open opens a table for all waiting requests. After a failure the next request retries.
 func (l *lookups) open(f *followed) {
 	ctx, cancel := context.WithTimeout(l.ctx, openTimeout)
 	defer cancel()
@@ -109,7 +109,7 @@ func (l *lookups) release(f *followed) {
 	f.used = time.Now()
 }
 
-// evict closes the table that is unused for the longest time, and reports whether there was one.
+// evict closes the least recently used table without users, and reports whether there was one.
 func (l *lookups) evict() bool {
 	var oldest *followed
 	for _, f := range l.at {
@@ -124,13 +124,13 @@ func (l *lookups) evict() bool {
 	l.running.Go(func() {
 		<-oldest.opened
 		if oldest.lookup != nil {
-			_ = oldest.lookup.Close(context.Background()) // it never fails
+			_ = oldest.lookup.Close(context.Background()) // it does not fail
 		}
 	})
 	return true
 }
 
-// close ends all of them, and with them the streams of losses.
+// close closes all tables, which ends the streams of losses.
 func (l *lookups) close() {
 	l.mu.Lock()
 	l.closed = true

@@ -14,11 +14,11 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// A server is a program that keeps itself joined and its belief fresh, until it is
-// told to stop.
+// A server is a program that stays joined and refreshes its belief of the keys it owns, until it is
+// stopped.
 type server struct {
 	*program
-	stop context.CancelFunc // what it believes, it believes on
+	stop context.CancelFunc // stops the refresh, not the belief
 
 	mu     sync.Mutex
 	belief belief
@@ -28,7 +28,7 @@ func startServer(t *testing.T, c *leaseholdtest.Cluster, node string, running *s
 	s := &server{program: newProgram(t, c, node)}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	s.http.Timeout = 30 * time.Second // answers that come late are what this is about
+	s.http.Timeout = 30 * time.Second // the test is about late responses
 	running.Go(func() {
 		for ctx.Err() == nil {
 			s.live()
@@ -38,7 +38,7 @@ func startServer(t *testing.T, c *leaseholdtest.Cluster, node string, running *s
 	return s
 }
 
-// live asks once, and joins if it must.
+// live sends one request, and joins if necessary.
 func (s *server) live() {
 	if s.id != "" {
 		b, err := s.ask()
@@ -64,8 +64,8 @@ func (s *server) owns(key leasehold.Key) bool {
 	return s.belief.owns(key)
 }
 
-// A pool is three computers with an agent and a server each, and the servers that
-// were there before.
+// A pool is three computers with an agent and a server each, and stopped
+// servers.
 type pool struct {
 	t       *testing.T
 	c       *leaseholdtest.Cluster
@@ -73,7 +73,7 @@ type pool struct {
 	servers map[string]*server
 	before  []*server
 	running sync.WaitGroup
-	owned   int // how often somebody owned a key
+	owned   int // number of observations of an owner
 }
 
 func (p *pool) start(name string) {
@@ -81,7 +81,7 @@ func (p *pool) start(name string) {
 	p.servers[name] = startServer(p.t, p.c, name, &p.running)
 }
 
-// kill ends a computer's agent. Its server believes what it was told.
+// kill kills a computer's agent. Its server keeps its belief.
 func (p *pool) kill(name string) {
 	p.servers[name].stop()
 	p.before = append(p.before, p.servers[name])
@@ -89,7 +89,7 @@ func (p *pool) kill(name string) {
 	p.c.Node(name).Kill()
 }
 
-// watch looks at some keys for a time.
+// watch observes some keys for a time.
 func (p *pool) watch(d time.Duration) {
 	p.t.Helper()
 	for began := time.Now(); time.Since(began) < d; time.Sleep(20 * time.Millisecond) {
@@ -108,7 +108,7 @@ func (p *pool) watch(d time.Duration) {
 	}
 }
 
-// Whatever happens to agents and to the network, no two programs believe at the same
+// With faults of agents and of the network, no two programs believe at the same
 // time that they own a key.
 func TestNoTwoProgramsOwnAKey(t *testing.T) {
 	for seed := range uint64(6) {
@@ -137,7 +137,7 @@ func torment(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
 		name := names[random.IntN(len(names))]
 		n := c.Node(name)
 		switch random.IntN(5) {
-		case 0: // what is under way arrives later
+		case 0: // messages in flight are delayed
 			n.Pause()
 			p.watch(within(4 * time.Second))
 			n.Resume()
@@ -145,7 +145,7 @@ func torment(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
 			n.Cut()
 			p.watch(within(8 * time.Second))
 			n.Heal()
-		case 2: // it gives everything back
+		case 2: // it releases all leases
 			closing := make(chan struct{})
 			go func() { defer close(closing); p.agents[name].Close(t.Context()) }()
 			p.watch(2 * time.Second)
@@ -166,8 +166,8 @@ func torment(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
 	}
 }
 
-// An answer that was under way for long is worth nothing, however true it was when it
-// was given: what it says counts from the question.
+// A long delayed response is worthless, even if it was correct when it was sent: its validity counts
+// from the request.
 func TestLateAnswer(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Latency: 10 * time.Millisecond}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		startAgent(t, c, "a")
@@ -189,7 +189,7 @@ func TestLateAnswer(t *testing.T) {
 			}
 			answers <- b
 		}()
-		time.Sleep(took - 5*time.Millisecond) // the answer is half way
+		time.Sleep(took - 5*time.Millisecond) // the response is in flight
 		c.Node("p").Cut("a")
 		startAgent(t, c, "b")
 		other := newProgram(t, c, "b")

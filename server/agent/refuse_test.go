@@ -24,7 +24,7 @@ func TestBadInput(t *testing.T) {
 			status                   int
 			says                     string
 		}{
-			{"no such path", "GET", "/v2", "", 404, "not_found: agent \"GET /v2\": there is nothing"},
+			{"no such path", "GET", "/v2", "", 404, "not_found: agent \"GET /v2\": unknown method and path"},
 			{"another method", "PUT", "/v1/owners", "{}", 404, "not_found"},
 			{"no such owner", "POST", "/v1/owners/nobody/check", `{"name":"x"}`, 404, "join again"},
 			{"no body", "POST", owner + "/check", "", 400, "invalid: request \"body\": want one JSON object"},

@@ -31,7 +31,7 @@ func Listen(addr string, trusted bool, mode os.FileMode) (net.Listener, error) {
 	}
 	if !trusted && !address.Loopback(addr) {
 		return nil, leasehold.Errorf("listen", leasehold.ErrInvalid, addr,
-			"other computers may reach that address, and the agent asks for no password: listen on 127.0.0.1 or a unix: socket, or say --insecure if the network can be trusted")
+			"the address is not on the loopback, and the agent has no access control\nListen on 127.0.0.1 or a unix: socket, or pass --insecure if the network is trusted.")
 	}
 	return daemon.ListenOn("listen", addr)
 }
@@ -48,7 +48,7 @@ func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 			return nil, leasehold.Errorf("listen", leasehold.ErrUnavailable, path, "another process listens there")
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(path) // or listening fails, and the error says why
+			_ = os.Remove(path) // otherwise net.Listen returns the error
 		}
 	}
 	l, err := net.Listen("unix", path)
@@ -85,7 +85,7 @@ func (a *Agent) Serve(ctx context.Context, listener net.Listener) error {
 	stopping, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if server.Shutdown(stopping) != nil {
-		_ = server.Close() // what is still open hangs
+		_ = server.Close() // the remaining connections hang
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -22,22 +22,22 @@ type session struct {
 	owner     *owner.Owner
 	feed      feed
 
-	over chan struct{} // closed when it begins to end
-	gone chan struct{} // closed when the owner has been closed
+	over chan struct{} // closed when the session starts to end
+	gone chan struct{} // closed when the owner is closed
 
 	mu       sync.Mutex
-	heard    time.Time // the last request of the program
+	heard    time.Time // last request of the program
 	deadline time.Time
 	timer    *time.Timer
-	streams  int // of events that are open
+	streams  int // open streams of events
 	ending   bool
-	why      string // the reason of the end
-	failure  error  // of closing the owner
+	why      string // reason of the end
+	failure  error  // result of closing the owner
 }
 
 const (
-	// brokenTTL is the TTL of a program whose stream of events broke. The system closes the connections
-	// of a program that died.
+	// brokenTTL is the TTL after a program's stream of events broke, which usually means that the
+	// program has died.
 	brokenTTL = time.Second
 	// closeTimeout bounds closing an owner, after its promises have ended.
 	closeTimeout = 5 * time.Second
@@ -48,7 +48,7 @@ func (s *session) begin() {
 	s.touch()
 }
 
-// touch restarts the TTL. It reports false if the session is ending.
+// touch restarts the TTL. It returns false if the session is ending.
 func (s *session) touch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,11 +85,11 @@ func (s *session) expire() {
 	silent := time.Since(s.heard)
 	s.mu.Unlock()
 	if late {
-		s.end("the program was not heard of for " + silent.Round(time.Millisecond).String())
+		s.end("the program was silent for " + silent.Round(time.Millisecond).String())
 	}
 }
 
-// end starts to close the owner, on a goroutine that Agent.Close waits for.
+// end starts to close the owner, in a goroutine that Agent.Close waits for.
 func (s *session) end(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *session) end(why string) {
 
 func (s *session) close() {
 	defer close(s.gone)
-	defer s.agent.forget(s)
+	defer s.agent.remove(s)
 	failpoint.Here("agent/before-closing")
 	log := s.agent.cfg.Logger.With("namespace", s.namespace, "owner", s.owner.Name(), "why", s.why)
 	ctx, cancel := context.WithTimeout(s.agent.closing, s.agent.cfg.MaxPromise+closeTimeout)
@@ -125,7 +125,7 @@ func (s *session) document() ownerDocument {
 	}
 }
 
-// leave answers DELETE /v1/owners/{id} when all leases are released. The session may be ending already.
+// leave serves DELETE /v1/owners/{id}. It responds when all leases are released.
 func (a *Agent) leave(_ http.ResponseWriter, r *http.Request) (any, error) {
 	s, err := a.known(r)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 const (
 	maxBody     = 64 << 10
-	lineTimeout = 10 * time.Second // for a line of a stream to be taken
+	lineTimeout = 10 * time.Second // timeout of writing a line
 )
 
 // A leaseDocument is a lease, in the form of package admin: many readers of JSON keep only 53 bits of a
@@ -37,7 +37,7 @@ func leasesOf(leases []leasehold.Lease) []leaseDocument {
 	return out
 }
 
-// A keyDocument names a key: by itself, or by the name that is hashed to it.
+// A keyDocument is a key, given directly or as a name to hash.
 type keyDocument struct {
 	Key  *string `json:"key"`
 	Name *string `json:"name"`
@@ -57,13 +57,13 @@ func (k keyDocument) parse() (leasehold.Key, error) {
 	return leasehold.KeyOf(*k.Name), nil
 }
 
-// readable reports whether a text was decoded as it was sent. JSON's decoder puts U+FFFD where it cannot
-// read on, such as at half of a surrogate pair, so that different names would become one.
+// readable reports whether a text was decoded without loss. JSON's decoder replaces invalid input, such as
+// half of a surrogate pair, by U+FFFD, so different names would become equal.
 func readable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsRune(text, utf8.RuneError)
 }
 
-// milliseconds reads a duration within bounds; nil is the default.
+// milliseconds parses a duration within limits; nil is the default.
 func milliseconds(field string, ms *int64, usual, least, most time.Duration) (time.Duration, error) {
 	if ms == nil {
 		return usual, nil
@@ -85,7 +85,7 @@ func handle(do func(http.ResponseWriter, *http.Request) (any, error)) http.Handl
 	}
 }
 
-// handleOwner makes a handler of a request with a body, about an owner that has joined.
+// handleOwner returns a handler of a request with a body, for a joined owner.
 func handleOwner[Body any](a *Agent, do func(*session, *http.Request, *Body) (any, error)) http.HandlerFunc {
 	return handle(func(w http.ResponseWriter, r *http.Request) (any, error) {
 		s, err := a.session(r)
@@ -100,7 +100,7 @@ func handleOwner[Body any](a *Agent, do func(*session, *http.Request, *Body) (an
 	})
 }
 
-// An errorDocument is the answer to a request that failed.
+// An errorDocument is the response to a failed request.
 type errorDocument struct {
 	Error struct {
 		Kind    string `json:"kind"`
@@ -108,7 +108,7 @@ type errorDocument struct {
 	} `json:"error"`
 }
 
-// A verdict is how the API reports a kind of error: by a name, which is never changed, and a status.
+// A verdict is the representation of a kind of error in the API: a stable name, and an HTTP status.
 type verdict struct {
 	name   string
 	status int

@@ -20,7 +20,7 @@ import (
 // screenshots is for those who want to look at a page, and for the documentation.
 var screenshots = flag.String("screenshots", "", "the directory in which tests of pages leave pictures")
 
-// Screenshots reports whether somebody wants pictures.
+// Screenshots reports whether screenshots are enabled.
 func Screenshots() bool { return *screenshots != "" }
 
 // Patience is how long something may take that should take a moment, or a few seconds if a
@@ -68,8 +68,8 @@ func StartTrusting(t *testing.T, certs ...*x509.Certificate) *Browser {
 	return &Browser{t, ctx}
 }
 
-// launches is how often a browser is started that ends before it has heard of any page:
-// now and then Chromium crashes within a fifth of a second, with nothing of ours in it yet.
+// launches is the number of attempts to start a browser that exits before it loads a page:
+// Chromium sometimes crashes within a fifth of a second, before it loads the dashboard.
 const launches = 3
 
 // launch starts a browser with an empty profile.

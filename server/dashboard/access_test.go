@@ -341,7 +341,7 @@ func TestLoginsAreWrittenDown(t *testing.T) {
 		t.Errorf("the right token at once: %d", code)
 	}
 	log := s.log.String()
-	for _, want := range []string{"a login to the dashboard has failed", "somebody has logged in to the dashboard", "caller=token:alice", "an order from the dashboard has failed", `msg="call denied"`, "method=DrainOwner", "logged out", "from=127.0.0.1"} {
+	for _, want := range []string{"a login to the dashboard has failed", "dashboard login", "caller=token:alice", "an order from the dashboard has failed", `msg="call denied"`, "method=DrainOwner", "dashboard logout", "from=127.0.0.1"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("nothing says %q:\n%s", want, log)
 		}

@@ -49,7 +49,7 @@ func TestBrowser(t *testing.T) {
 	w.agrees(f)
 	w.says("#lookups tbody tr", "none") // its lag
 	w.says("#events", "an owner joined")
-	w.says("#managers", standby.Addr()+", which stands by")
+	w.says("#managers", standby.Addr()+", a standby")
 	w.says("#managers .terms", leader.Addr())
 
 	t.Run("a key is explained", func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestBrowser(t *testing.T) {
 	w.agrees(f)
 
 	leader.stop() // the standby takes over
-	w.says("#managers", standby.Addr()+", which leads")
+	w.says("#managers", standby.Addr()+", the leader")
 	w.Await("it is in touch", `document.getElementById("connection").dataset.state === "live" && !document.body.hasAttribute("data-stale")`)
 	f.join("delta", 1)
 	w.Await("delta takes part", stateOf("delta")+` === "member"`)

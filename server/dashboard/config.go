@@ -15,18 +15,18 @@ import (
 
 // Config configures a dashboard. Admin is required.
 type Config struct {
-	// Admin is the service of the manager. It must use the same policy, as that of manager.Manager does.
+	// Admin is the service of the manager. It must use the same policy, like that of manager.Manager.
 	Admin leaseholdv1.AdminServiceServer
 	// Access, if set, is the policy for visitors with a client certificate, or who log in with one of its
-	// tokens. It needs TLS. Default: all visitors may look, and those with the Token may give orders.
+	// tokens. It requires TLS. Default: all visitors may view, and the Token permits orders.
 	Access *access.Policy
-	// Token is the token of administrators, of MinToken bytes or more. Default: the dashboard takes no orders.
+	// Token is the administrator token, of at least MinToken bytes. Default: orders are disabled.
 	Token secret.Text
 	// Hosts are the names of the manager, without port, besides localhost and IP addresses.
 	Hosts []string
 	// MaxViewers bounds the open streams. Default 128.
 	MaxViewers int
-	// Logger gets logins, failed logins, and orders. Default slog.Default().
+	// Logger receives logins, failed logins, and orders. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -56,8 +56,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// A Dashboard serves the page and its API. It is an [http.Handler], and may be used by several goroutines
-// at once.
+// A Dashboard serves the page and its API. It is an [http.Handler], and is safe for concurrent use.
 type Dashboard struct {
 	cfg      Config
 	client   *admin.Client // of the manager
@@ -86,7 +85,7 @@ func New(cfg Config) (*Dashboard, error) {
 
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
 
-// Close ends all logins and streams, and waits for their hubs. Other requests end by themselves.
+// Close ends all sessions and streams, and waits for their hubs. Other requests are not waited for.
 func (d *Dashboard) Close() {
 	d.sessions.close()
 	d.hubs.close()

@@ -1,5 +1,5 @@
-// Package dashboard is the page that every manager serves on its HTTP port: who owns what, what is moving
-// and why, and for an administrator, orders.
+// Package dashboard is the page that every manager serves on its HTTP port: owners, transfers and their
+// reasons, and for administrators, orders.
 //
 // # DESIGN
 //
@@ -9,18 +9,18 @@
 // an owner may be <script>.
 //
 // Its data comes over one stream of server-sent events. All viewers of a namespace share a hub, which
-// watches the namespace as any tool does (package admin), keeps a copy of the lease table, and polls the
-// state of the owners every second. A viewer gets a snapshot first and then what has changed, in the JSON
+// watches the namespace by package admin, keeps a copy of the lease table, and polls the state of the
+// owners every second. A viewer receives a snapshot first and then deltas, in the JSON
 // form of package admin. Each frame is encoded and compressed once for all viewers: frames are
 // compressed one by one, and concatenated they are a valid gzip stream. So a further viewer costs the
 // manager little more than writing bytes.
 //
-// A slow viewer has no queue that grows: its frames are dropped, and it gets a snapshot when it can take
-// one. A viewer that reconnects sends the id of its last frame, and gets those after it if they are kept.
-// A hub ends a while after its last viewer.
+// A slow viewer has a bounded queue: its frames are dropped, and it receives a snapshot when it is ready
+// again. A viewer that reconnects sends the id of its last frame, and receives those after it if they are
+// buffered. A hub stops some time after its last viewer.
 //
-// A standby shows the same as the leader, which it asks. If it cannot, the page goes on showing what was
-// last known, greyed, with the time and the reason; also if the manager itself does not answer.
+// A standby shows the same as the leader, by requests to it. Without a leader, or if the manager itself
+// does not respond, the page shows the last known state, greyed, with the time and the reason.
 //
 // # Security
 //

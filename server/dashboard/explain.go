@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/server/jsonapi"
 )
 
-// An explanation says where a key is and how it came there. The page puts it into words.
+// An explanation is the owner of a key and the history of its range. The page formats it.
 type explanation struct {
-	Name    string        `json:"name"` // what was hashed; "" if the key was given as such
+	Name    string        `json:"name"` // the hashed name; "" if the key was given directly
 	Policy  string        `json:"policy"`
 	Found   admin.Found   `json:"found"`
 	History admin.History `json:"history"` // up to the LSN of Found
@@ -26,8 +26,8 @@ const (
 	maxKeyLen   = 4096 // bytes of a name
 )
 
-// parseKey reads a key as people write it: a name, which is hashed as the libraries hash
-// names, or with 0x before it the key itself, in hexadecimal.
+// parseKey parses a key: a name, which is hashed as the libraries hash names, or a hexadecimal key with
+// the prefix 0x.
 func parseKey(text string, asName bool) (name string, key leasehold.Key, err error) {
 	digits, hex := strings.CutPrefix(strings.ToLower(text), "0x")
 	switch {
@@ -64,12 +64,12 @@ func (d *Dashboard) explanation(ctx context.Context, namespace string, key lease
 	if e.History, err = d.client.History(ctx, namespace, key, mostHistory, time.Time{}); err != nil {
 		return e, err
 	}
-	// The history may have changes since the key was looked up.
+	// The history may contain changes after the lookup of the key.
 	first, _ := slices.BinarySearchFunc(e.History.Entries, e.Found.LSN, func(c admin.Change, newest leasehold.LSN) int {
 		return cmp.Compare(newest, c.LSN)
 	})
 	e.History.Entries = e.History.Entries[first:]
-	if config, err := d.client.Namespace(ctx, namespace); err == nil { // otherwise its policy is not known
+	if config, err := d.client.Namespace(ctx, namespace); err == nil { // otherwise the policy is unknown
 		e.Policy = config.Policy
 	}
 	return e, nil

@@ -12,9 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// FuzzRequest: whatever somebody asks the dashboard for, the answer is no failure of the server,
-// has the headers that protect the page, and if it refuses it says why in JSON. Nobody who has
-// not logged in gives an order.
+// FuzzRequest: no request causes a server error, every response has the security headers, and a
+// rejection is JSON with a reason. Orders without a login are rejected.
 func FuzzRequest(f *testing.F) {
 	for _, r := range []struct{ method, target, host, body, cookie string }{
 		{"GET", "/", "localhost:7401", "", ""},
@@ -41,7 +40,7 @@ func FuzzRequest(f *testing.F) {
 			r.URL = u
 		}
 		if r.Host = host; strings.HasPrefix(r.URL.Path, "/api/stream") && leasehold.Namespace(r.FormValue("namespace")).Validate() == nil {
-			return // it would last
+			return // streams do not end
 		}
 		r.Header.Set("Cookie", cookie)
 		admin := newFakeAdmin()
@@ -70,8 +69,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// plainlyOurs is whether a host is one of those under which a dashboard answers that was told no
-// names, found in another way.
+// plainlyOurs reports whether a dashboard without configured names accepts a host, computed in
+// another way.
 func plainlyOurs(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	for _, bare := range []string{host, strings.Trim(host, "[]"), host[:max(0, strings.LastIndexByte(host, ':'))]} {
@@ -83,7 +82,7 @@ func plainlyOurs(host string) bool {
 	return false
 }
 
-// FuzzKey: what somebody looks for is a name, or the key that it says in hexadecimal.
+// FuzzKey: the input is a name, or a key in hexadecimal.
 func FuzzKey(f *testing.F) {
 	f.Add("alice", false)
 	f.Add("0xff", false)

@@ -13,11 +13,11 @@ import (
 //go:embed page
 var page embed.FS
 
-// policy lets the page load its own files and call its own manager, and nothing else.
+// policy lets the page only load its own files and call its own manager.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// transport keeps browsers from using plain text. It applies to all ports of the host, so it is short.
+// transport makes browsers use TLS. It applies to all ports of the host, so it is short.
 const transport = "max-age=86400"
 
 const otherSite = "this request comes from another site"
@@ -25,7 +25,7 @@ const otherSite = "this request comes from another site"
 func (d *Dashboard) routes() http.Handler {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
-		panic(err) // the name is that of the directory above
+		panic(err) // the directory is embedded
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", cached(http.FileServerFS(files)))
@@ -43,8 +43,7 @@ func (d *Dashboard) routes() http.Handler {
 	return d.guarded(sameSite(protection.Handler(mux)))
 }
 
-// sameSite refuses requests to the API that a browser sends for another site: every stream takes the
-// place of a viewer.
+// sameSite rejects cross-site requests to the API: every stream uses the slot of a viewer.
 func sameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/") && jsonapi.FromOtherSite(r) {
@@ -55,8 +54,8 @@ func sameSite(next http.Handler) http.Handler {
 	})
 }
 
-// guarded sets the header fields of all answers, and refuses requests for another host ([jsonapi.Hosts])
-// or with a token in the URL.
+// guarded sets the header fields of all responses, and rejects requests for another host
+// ([jsonapi.Hosts]) or with a token in the URL.
 func (d *Dashboard) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -81,7 +80,7 @@ func (d *Dashboard) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// tokenInAddress reports whether a URL has a secret in it, which logs would keep.
+// tokenInAddress reports whether a URL contains a secret, which logs would record.
 func tokenInAddress(r *http.Request) bool {
 	for name := range r.URL.Query() {
 		switch strings.ToLower(name) {
@@ -92,7 +91,7 @@ func tokenInAddress(r *http.Request) bool {
 	return false
 }
 
-// cached has browsers validate the files that they keep: after an upgrade the page must fit the manager.
+// cached makes browsers revalidate cached files: after an upgrade the page must match the manager.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache")
@@ -111,7 +110,7 @@ func refuse(w http.ResponseWriter, err error) {
 		status = http.StatusNotFound
 	case leasehold.ErrLimit, leasehold.ErrUnavailable, leasehold.ErrNotLeader, leasehold.ErrClosed:
 		status = http.StatusServiceUnavailable
-	default: // no request or order leads to another kind
+	default: // requests and orders produce no other kinds
 	}
 	refuseWith(w, status, err.Error())
 }

@@ -15,44 +15,44 @@ import (
 	"github.com/leasehold-dev/leasehold/admin"
 )
 
-// A hub has what the page shows of one namespace, and sends it to all viewers. The hub of the namespace
-// "" has the group alone. It may be used by several goroutines at once.
+// A hub holds the displayed state of one namespace, and broadcasts it to all viewers. The hub of the
+// namespace "" has only the group. It is safe for concurrent use.
 type hub struct {
 	client    *admin.Client
 	namespace string
-	may       func(fullMethod string) bool // whether its caller may call that
+	may       func(fullMethod string) bool // whether its caller has a permission
 	epoch     string                       // part of the ids of its frames
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	again   chan struct{} // has an element if the table must be read again
+	again   chan struct{} // signals that the table must be read again
 
 	mu      sync.Mutex
 	state   state
 	adrift  *drift   // nil while the table is followed
 	seq     uint64   // of the newest frame
-	recent  []*frame // the newest last; all that came after a snapshot at seq - len
+	recent  []*frame // newest last: all frames after a snapshot at seq - len
 	viewers map[*viewer]bool
-	current *frame    // the snapshot at seq; nil if it must be made
+	current *frame    // the snapshot at seq; nil if it is not built yet
 	left    time.Time // when the last viewer left; zero while there is one
 }
 
 // state is what a new viewer is shown.
 type state struct {
 	table  *mirror // nil until it was read
-	absent bool    // there is no such namespace
-	live   live    // all sections that are known, but for Owners
+	absent bool    // the namespace does not exist
+	live   live    // all known sections except Owners
 	owners map[string]ownerRow
-	events []admin.Event // the newest last
+	events []admin.Event // newest last
 }
 
 const (
-	// mostEvents is how many events a hub keeps for later viewers.
+	// mostEvents bounds the events kept for later viewers.
 	mostEvents = 500
-	// mostRecent is how many frames are kept for viewers that reconnect, and how many may wait for a
-	// viewer: some ten seconds of them.
+	// mostRecent bounds the frames kept for viewers that reconnect, and the queue of a viewer: about
+	// ten seconds of frames.
 	mostRecent = 64
-	// mostNews is how many events may be in a frame.
+	// mostNews bounds the events in a frame.
 	mostNews = 1024
 )
 
@@ -82,9 +82,9 @@ func (h *hub) close() {
 
 // A viewer is one stream of frames. Its fields are guarded by the hub's lock.
 type viewer struct {
-	wake   chan struct{} // has an element if there is something to take
+	wake   chan struct{} // signals queued frames
 	gone   chan struct{} // closed when the hub ends
-	of     string        // key of the visitor; it never changes
+	of     string        // key of the visitor; immutable
 	queue  []*frame
 	resync bool // the next frame is a snapshot, and the queue is dropped
 }
@@ -104,7 +104,7 @@ func (v *viewer) end() {
 	}
 }
 
-// join adds a viewer. It gets the frames after last if they are kept; otherwise a snapshot.
+// join adds a viewer. It receives the frames after last if they are buffered; otherwise a snapshot.
 func (h *hub) join(last string) *viewer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,8 +155,8 @@ func (h *hub) known() bool {
 	return h.state.live.At != 0 && (h.namespace == "" || h.state.table != nil || h.state.absent || h.state.live.Stale != nil)
 }
 
-// snapshot returns the frame of the present state. The state is copied now, and encoded by the viewer
-// that sends it first.
+// snapshot returns the frame of the current state. The state is copied now, and encoded by the first
+// viewer that sends it.
 func (h *hub) snapshot() *frame {
 	if h.current == nil {
 		body := snapshotBody{Namespace: h.namespace, live: h.state.live, Events: append([]admin.Event{}, h.state.events...)}
@@ -172,14 +172,14 @@ func (h *hub) snapshot() *frame {
 
 func (h *hub) id() string { return h.epoch + "-" + strconv.FormatUint(h.seq, 10) }
 
-// A snapshotBody is everything.
+// A snapshotBody is the whole state.
 type snapshotBody struct {
 	Namespace string `json:"namespace"`
 	live
 	LSN    leasehold.LSN `json:"lsn,string"`
-	Begun  leasehold.LSN `json:"begun,string"` // losses up to it are not known
-	Names  []string      `json:"names"`        // of owners, as the table refers to them
-	Table  *columns      `json:"table"`        // null if it is not known
+	Begun  leasehold.LSN `json:"begun,string"` // losses up to it are unknown
+	Names  []string      `json:"names"`        // of owners, by their index in the table
+	Table  *columns      `json:"table"`        // null if unknown
 	Events []admin.Event `json:"events"`
 }
 
@@ -190,8 +190,8 @@ func (s snapshotBody) with(table *mirror) snapshotBody {
 	return s
 }
 
-// publish sends a frame to all viewers. A viewer with too many in its queue gets a snapshot instead. The
-// lock is held.
+// publish broadcasts a frame. A viewer whose queue is full receives a snapshot instead. The lock is
+// held.
 func (h *hub) publish(event string, body any) {
 	h.seq++
 	h.current = nil
@@ -211,7 +211,7 @@ func (h *hub) publish(event string, body any) {
 	}
 }
 
-// renew sends a snapshot to all viewers. The lock is held.
+// renew broadcasts a snapshot. The lock is held.
 func (h *hub) renew() {
 	h.seq++
 	h.current, h.recent = nil, nil
@@ -221,22 +221,22 @@ func (h *hub) renew() {
 	}
 }
 
-// remember keeps events for later viewers. The lock is held.
+// remember stores events for later viewers. The lock is held.
 func (h *hub) remember(events []admin.Event) {
 	h.state.events = append(h.state.events, events...)
 	h.state.events = slices.Clone(h.state.events[max(0, len(h.state.events)-mostEvents):])
 }
 
-// linger is how long a hub runs without viewers: a page that is loaded again finds it.
+// linger is how long a hub runs without viewers, so that a reloaded page finds it.
 const linger = 10 * time.Second
 
-// hubs are the hubs of all namespaces that have viewers. With an access policy each visitor has hubs of
-// its own, which call the manager as that visitor.
+// hubs are the hubs of all namespaces with viewers. With an access policy each visitor has separate
+// hubs, which call the manager as that visitor.
 type hubs struct {
 	client   *admin.Client
-	most     int                                                // viewers in all
-	mostEach int                                                // viewers of one visitor
-	may      func(caller access.Caller, fullMethod string) bool // whether a caller may call that
+	most     int                                                // maximum number of viewers
+	mostEach int                                                // maximum per visitor
+	may      func(caller access.Caller, fullMethod string) bool // whether a caller has a permission
 	pack     *packer
 
 	mu      sync.Mutex
@@ -256,7 +256,7 @@ func newHubs(client *admin.Client, most int) *hubs {
 	}
 }
 
-// join adds a viewer to the hub of a namespace, which it starts if there is none. The viewer must leave.
+// join adds a viewer to the hub of a namespace, and starts the hub if necessary. The viewer must leave.
 func (s *hubs) join(who *visitor, namespace, last string) (*hub, *viewer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,7 +299,7 @@ func (s *hubs) leave(h *hub, v *viewer) {
 	}
 }
 
-// tidy ends the hubs that had no viewers for a while.
+// tidy stops the hubs that have had no viewers for some time.
 func (s *hubs) tidy() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

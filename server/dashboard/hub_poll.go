@@ -12,11 +12,11 @@ import (
 
 const (
 	pollEvery = time.Second
-	// pollTimeout bounds all requests of a poll together.
+	// pollTimeout bounds all requests of a poll.
 	pollTimeout = 3 * time.Second
-	// rarely is every how many polls things are read that change slowly.
-	rarely = 3
-	// hotKeys is how many hot keys are shown.
+	// slowPolls is the number of polls per request of data that changes slowly.
+	slowPolls = 3
+	// hotKeys is the number of hot keys.
 	hotKeys = 50
 )
 
@@ -25,7 +25,7 @@ func (h *hub) poll(ctx context.Context) {
 	defer tick.Stop()
 	p := &poller{hub: h}
 	for n := 0; ; n++ {
-		p.poll(ctx, n%rarely == 0)
+		p.poll(ctx, n%slowPolls == 0)
 		select {
 		case <-ctx.Done():
 			return
@@ -34,12 +34,12 @@ func (h *hub) poll(ctx context.Context) {
 	}
 }
 
-// A poller polls, and finds out what is new. It is for one goroutine.
+// A poller polls and detects changes. It is for one goroutine.
 type poller struct {
 	hub        *hub
-	namespaces []admin.Namespace // as they were last
-	touch      int64             // when all was last known
-	absent     bool              // there is no such namespace
+	namespaces []admin.Namespace // from the last request
+	touch      int64             // time of the last complete poll
+	absent     bool              // the namespace does not exist
 }
 
 func (p *poller) poll(ctx context.Context, all bool) {
@@ -61,7 +61,7 @@ func (p *poller) poll(ctx context.Context, all bool) {
 	p.publish(&now, owners)
 }
 
-// essentials reads what changes all the time. The error says why what is shown is old.
+// essentials requests the data of every poll. An error is the reason of stale data.
 func (p *poller) essentials(ctx context.Context, now *live, all bool) (map[string]ownerRow, error) {
 	h := p.hub
 	status, err := h.client.Status(ctx)
@@ -70,7 +70,7 @@ func (p *poller) essentials(ctx context.Context, now *live, all bool) (map[strin
 	}
 	now.Status = steadyStatus(status)
 	if _, known := p.namespace(); all || !known {
-		if namespaces, err := h.client.Namespaces(ctx); err == nil { // otherwise they are as they were last
+		if namespaces, err := h.client.Namespaces(ctx); err == nil { // otherwise keep the old ones
 			p.namespaces = namespaces
 		}
 	}
@@ -80,7 +80,7 @@ func (p *poller) essentials(ctx context.Context, now *live, all bool) (map[strin
 	}
 	_, found := status.Namespace(h.namespace)
 	if p.absent = !found; p.absent {
-		return nil, nil // that is for the page to say
+		return nil, nil // the page displays the state of the namespace
 	}
 	listed, err := h.client.Owners(ctx, h.namespace)
 	if err != nil {
@@ -103,11 +103,11 @@ func (p *poller) namespace() (admin.Namespace, bool) {
 	return admin.FindNamespace(p.namespaces, p.hub.namespace)
 }
 
-// details reads what changes slowly, or what an older leader does not know. What is not answered
-// stays as it was.
+// details requests data that changes slowly, or that an older leader does not support. Without a
+// response the old data stays.
 func (p *poller) details(ctx context.Context, now *live) {
 	h := p.hub
-	// A refusal is logged, so what the caller may not know is not asked for.
+	// Denied requests are logged, so requests without permission are not sent.
 	if !h.may(leaseholdv1.AdminService_ListMembers_FullMethodName) {
 		now.Members = []admin.Member{}
 	} else if members, err := h.client.Members(ctx); err == nil {
@@ -124,14 +124,14 @@ func (p *poller) details(ctx context.Context, now *live) {
 	}
 }
 
-// publish sends what is new to all viewers. Owners are nil if they are not known.
+// publish broadcasts the changed sections. Owners are nil if unknown.
 func (p *poller) publish(now *live, owners map[string]ownerRow) {
 	h := p.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.state
 	if p.absent && !s.absent {
-		h.forget()
+		h.restart()
 	}
 	if d := h.adrift; now.Stale == nil && d != nil && !p.absent && time.Since(d.since) >= driftPatience {
 		now.Stale = &stale{Since: d.since.UnixMilli(), Why: "changes of the lease table do not come: " + d.why}
@@ -150,7 +150,7 @@ func (p *poller) publish(now *live, owners map[string]ownerRow) {
 	h.publish("live", *now)
 }
 
-// keep stores a section that is new for later viewers, and leaves it out of the frame if it is not.
+// keep stores a changed section for later viewers, and removes an unchanged one from the frame.
 func keep[T any](state, news *T) {
 	switch {
 	case reflect.ValueOf(news).Elem().IsZero():

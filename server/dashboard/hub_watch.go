@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// gather is how long events wait for others to go into the same frame.
+	// gather is the time in which events are batched into one frame.
 	gather = 200 * time.Millisecond
-	// retry is the pause before a watch that broke is begun again.
+	// retry is the delay before a failed watch is restarted.
 	retry = 500 * time.Millisecond
-	// driftPatience is how long the table may not be followed before it is reported as stale. The
-	// change of a leader takes less.
+	// driftPatience is the time without a watch after which the table is reported as stale. A leader
+	// change takes less.
 	driftPatience = 3 * time.Second
 )
 
-// A drift says since when and why the table is not followed.
+// A drift is the start and the cause of an interruption of the watch.
 type drift struct {
 	since time.Time
 	why   string
@@ -55,7 +55,7 @@ func (h *hub) drifts(why error) {
 	}
 }
 
-// follow watches, reads the table, and then applies changes until one is missing or the watch ends.
+// follow watches, reads the table, and then applies changes until one is missed or the watch ends.
 func (h *hub) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -64,7 +64,7 @@ func (h *hub) follow(ctx context.Context) error {
 	events := make(chan admin.Event, mostNews)
 	ended := make(chan error, 1)
 	watching.Go(func() { ended <- h.receive(ctx, events) })
-	// After the first event nothing is missed.
+	// After its first event the watch is complete.
 	select {
 	case err := <-ended:
 		return h.deleted(err)
@@ -73,10 +73,10 @@ func (h *hub) follow(ctx context.Context) error {
 			return err
 		}
 	}
-	return h.hear(events, ended)
+	return h.batch(events, ended)
 }
 
-// receive passes events on until one may be missing.
+// receive forwards events until one may be missing.
 func (h *hub) receive(ctx context.Context, events chan<- admin.Event) error {
 	for e, err := range h.client.Watch(ctx, h.namespace) {
 		switch {
@@ -94,7 +94,7 @@ func (h *hub) receive(ctx context.Context, events chan<- admin.Event) error {
 	return ctx.Err()
 }
 
-// deleted drops the table if there is no such namespace.
+// deleted drops the table if the namespace does not exist.
 func (h *hub) deleted(err error) error {
 	if leasehold.KindOf(err) != leasehold.ErrNotFound {
 		return err
@@ -102,7 +102,7 @@ func (h *hub) deleted(err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.state.table != nil {
-		h.state.table, h.state.events = nil, nil // if there is one again, its log is another
+		h.state.table, h.state.events = nil, nil // a new namespace of this name has another log
 		h.renew()
 	}
 	return err
@@ -121,7 +121,7 @@ func (h *hub) begin(ctx context.Context, first admin.Event) error {
 	if again {
 		before = h.state.table.lsn
 	}
-	// Changes from before the watch, except for those that are received later.
+	// Changes before the watch, except those that arrive later.
 	var past []admin.Event
 	for _, c := range slices.Backward(known.newest) {
 		if c.LSN > before && c.LSN <= table.lsn {
@@ -140,15 +140,15 @@ func (h *hub) begin(ctx context.Context, first admin.Event) error {
 	return nil
 }
 
-// forget has follow begin again: the namespace was deleted, and a new one of its name has another log.
-func (h *hub) forget() {
+// restart makes follow start again: the namespace was deleted, and a new one of its name has another log.
+func (h *hub) restart() {
 	select {
 	case h.again <- struct{}{}:
 	default:
 	}
 }
 
-// knows reports whether a leader is that of the newest event of this type.
+// knows reports whether the newest leader event has this leader.
 func (h *hub) knows(leader admin.LeaderName) bool {
 	for _, e := range slices.Backward(h.state.events) {
 		if e.Leader != nil {
@@ -158,8 +158,8 @@ func (h *hub) knows(leader admin.LeaderName) bool {
 	return false
 }
 
-// hear receives events, and reports them a few times a second.
-func (h *hub) hear(events <-chan admin.Event, ended <-chan error) error {
+// batch receives events, and reports them a few times per second.
+func (h *hub) batch(events <-chan admin.Event, ended <-chan error) error {
 	var waiting []admin.Event
 	flush := time.NewTimer(0)
 	defer flush.Stop()
@@ -174,7 +174,7 @@ func (h *hub) hear(events <-chan admin.Event, ended <-chan error) error {
 			}
 		case <-flush.C:
 		case err := <-ended:
-			return err // the last events are read again
+			return err // the last events are read again after the restart
 		case <-h.again:
 			return errGap
 		}
@@ -185,13 +185,13 @@ func (h *hub) hear(events <-chan admin.Event, ended <-chan error) error {
 	}
 }
 
-// news is what has happened. Changes of the lease table are to be applied in order, and lead to LSN.
+// news is a batch of events. Changes of the lease table are in order, and lead to LSN.
 type news struct {
 	LSN    leasehold.LSN `json:"lsn,string"`
 	Events []admin.Event `json:"events"`
 }
 
-// report applies events, and sends those that are new to all viewers.
+// report applies events, and broadcasts the new ones.
 func (h *hub) report(received []admin.Event) error {
 	if len(received) == 0 {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold-dev/leasehold/admin"
 )
 
-// live is what is polled. Sections that are nil are as they were.
+// live is the polled data. Nil sections are unchanged.
 type live struct {
-	At    int64  `json:"at"`              // when it was polled, in milliseconds since 1970
-	Stale *stale `json:"stale,omitempty"` // what is shown is old, and why
+	At    int64  `json:"at"`              // time of the poll, in milliseconds since 1970
+	Stale *stale `json:"stale,omitempty"` // set if the displayed state is stale
 
 	Status     *admin.Status     `json:"status,omitempty"`
 	Namespaces []admin.Namespace `json:"namespaces,omitzero"` // their configurations
@@ -24,21 +24,21 @@ type live struct {
 	Members    []admin.Member    `json:"members,omitzero"`
 }
 
-// A stale says that the manager is out of touch with what it shows.
+// A stale reports that the displayed state is stale.
 type stale struct {
-	Since int64  `json:"since"` // when it was last in touch, in milliseconds since 1970; 0 if it never was
+	Since int64  `json:"since"` // the last complete poll, in milliseconds since 1970; 0 if there was none
 	Why   string `json:"why"`
 }
 
 const (
-	// mostRows bounds the lists that are sent as a whole. The page says how many there are.
+	// mostRows bounds the lists that are sent as a whole. The page shows the total number.
 	mostRows = 200
-	// heardLately is how long a manager may be silent: it sends a message every five seconds.
+	// heardLately is the maximum silence of a live manager, which sends a message every five seconds.
 	heardLately = 15 * time.Second
 )
 
-// The functions below round what changes with every poll, so that a section is sent only if there is
-// something new in it, and cut long lists.
+// The functions below round values that change with every poll, so that a section is sent only after
+// a significant change, and truncate long lists.
 
 func steadyStatus(s admin.Status) *admin.Status {
 	s.LedFor = 0
@@ -63,7 +63,7 @@ func steadyMoves(all admin.Moves) *admin.Moves {
 	return &all
 }
 
-// steadyLookups has those that lag most first.
+// steadyLookups sorts the lookups by lag, the largest first.
 func steadyLookups(all admin.Lookups) *admin.Lookups {
 	for i := range all.Lookups {
 		l := &all.Lookups[i]
@@ -87,7 +87,7 @@ func round(s admin.Seconds, to time.Duration) admin.Seconds {
 	return admin.Seconds(time.Duration(s).Round(to))
 }
 
-// brief keeps three digits of a number.
+// brief rounds a number to three digits.
 func brief(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0
@@ -96,8 +96,8 @@ func brief(x float64) float64 {
 	return math.Round(x*scale) / scale
 }
 
-// reachable returns the address of the dashboard of a manager; "" if it is not known. One that
-// listens on all addresses has the host of its address for gRPC.
+// reachable returns the address of the dashboard of a manager; "" if unknown. A wildcard address gets
+// the host of the manager's gRPC address.
 func reachable(http, addr string) string {
 	host, port, err := net.SplitHostPort(http)
 	if err != nil {
@@ -111,7 +111,7 @@ func reachable(http, addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// ownerChanges are sessions of owners that are new or have changed, and those that are gone.
+// ownerChanges are new or changed sessions of owners, and ended ones.
 type ownerChanges struct {
 	Set  []ownerRow `json:"set"`
 	Gone []string   `json:"gone"` // sessions
@@ -140,7 +140,7 @@ func (r ownerRow) equal(other ownerRow) bool {
 	return sameMover && r == other
 }
 
-// changedOwners compares sessions with those before; nil if there is no change.
+// changedOwners returns the difference of two sets of sessions; nil if they are equal.
 func changedOwners(before, now map[string]ownerRow) *ownerChanges {
 	out := &ownerChanges{Set: []ownerRow{}, Gone: []string{}}
 	for session, o := range now {

@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold-dev/leasehold/server/jsonapi"
 )
 
-// A sessionJSON says what a visitor may do.
+// A sessionJSON describes the permissions of a visitor.
 type sessionJSON struct {
-	Possible bool   `json:"possible"` // there is a way to log in
+	Possible bool   `json:"possible"` // login is available
 	Required bool   `json:"required"` // viewers must authenticate
 	LoggedIn bool   `json:"loggedIn"`
 	Who      string `json:"who"`   // "" without a policy
-	Admin    bool   `json:"admin"` // it may give orders, in the namespace of the request
+	Admin    bool   `json:"admin"` // has the permission for orders in the namespace of the request
 	CSRF     string `json:"csrf"`  // a header field of orders
 }
 
@@ -47,7 +47,7 @@ func (d *Dashboard) introduce(w http.ResponseWriter, r *http.Request, v *visitor
 	jsonapi.Write(w, http.StatusOK, says)
 }
 
-// unauthorized refuses a visitor without credentials, or with a revoked certificate.
+// unauthorized rejects a visitor without credentials, or with a revoked certificate.
 func (d *Dashboard) unauthorized(w http.ResponseWriter, r *http.Request, err error) {
 	d.refused.Tell("refused at the dashboard", "from", r.RemoteAddr, "path", r.URL.Path, "why", err)
 	refuseWith(w, http.StatusUnauthorized, err.Error())
@@ -66,8 +66,8 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	}
 	cookie, login, err := d.sessions.begin(httpauth.Place(r), request.Token)
 	if err == nil {
-		d.sessions.end(r) // the one of the cookie that the browser had
-		d.cfg.Logger.Info("somebody has logged in to the dashboard", "caller", d.named(login), "from", r.RemoteAddr)
+		d.sessions.end(r) // the session of the previous cookie
+		d.cfg.Logger.Info("dashboard login", "caller", d.named(login), "from", r.RemoteAddr)
 		d.setCookie(w, r, cookie, int(sessionTime.Seconds()))
 		d.introduce(w, r, &visitor{caller: login.caller, csrf: login.csrf, login: login})
 		return
@@ -90,27 +90,27 @@ func (d *Dashboard) named(login *session) string {
 
 func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 	if login := d.sessions.find(r); login != nil {
-		d.cfg.Logger.Info("somebody has logged out of the dashboard", "caller", d.named(login), "from", r.RemoteAddr)
+		d.cfg.Logger.Info("dashboard logout", "caller", d.named(login), "from", r.RemoteAddr)
 	}
 	d.sessions.end(r)
 	d.setCookie(w, r, "", -1)
 	d.introduce(w, r, &visitor{})
 }
 
-// setCookie sets the cookie of a session. Over TLS of our own its path is that of the whole host, as the
-// prefix of its name requires. Behind a proxy that speaks TLS the cookie is for TLS alone.
+// setCookie sets the cookie of a session. Over TLS its path is that of the whole host, as required by the
+// prefix of its name. Behind a TLS proxy the cookie is secure.
 func (d *Dashboard) setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
 	path := "/api/"
 	if r.TLS != nil {
 		path = "/"
 	}
-	http.SetCookie(w, &http.Cookie{ //nolint:gosec // it is Secure where there is TLS; over plain HTTP a browser would drop it
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // it is Secure with TLS; over plain HTTP a browser would drop it
 		Name: cookieName(r), Value: value, Path: path, MaxAge: maxAge,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	})
 }
 
-// seen passes requests of visitors on, which a policy must know. The manager decides what they may ask.
+// seen requires an authenticated visitor if there is a policy. The manager authorizes the requests.
 func (d *Dashboard) seen(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visitor(r)
@@ -125,8 +125,8 @@ func (d *Dashboard) seen(next http.HandlerFunc) http.Handler {
 	})
 }
 
-// authorized passes orders on that a known visitor gives on our page. The manager decides whether they
-// are permitted.
+// authorized requires an authenticated visitor and the CSRF token of the page. The manager authorizes
+// the orders.
 func (d *Dashboard) authorized(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visitor(r)

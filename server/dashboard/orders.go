@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/jsonapi"
 )
 
-// An order is the body of a request to drain an owner or to move a range to it.
+// An order is the body of a request to drain an owner or to move a range.
 type order struct {
 	Namespace string       `json:"namespace"`
 	Owner     string       `json:"owner"`
@@ -35,11 +35,11 @@ func (o order) options() admin.OrderOptions {
 	return admin.OrderOptions{DryRun: o.DryRun, LoseState: o.LoseState}
 }
 
-// plannedMoves is how many moves of a plan are shown.
+// plannedMoves bounds the displayed moves of a plan.
 const plannedMoves = 20
 
-// ordered answers an order with its plan, and logs it. An order that failed because the manager did not
-// answer may have been carried out.
+// ordered responds to an order with its plan, and logs it. An order without a response of the manager
+// may have been executed.
 func (d *Dashboard) ordered(what string, give func(context.Context, order) (admin.Plan, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var o order
@@ -65,8 +65,8 @@ func (d *Dashboard) ordered(what string, give func(context.Context, order) (admi
 	}
 }
 
-// permit asks the policy about an order. The client lists owners first, and a refusal would be logged
-// as one of that request.
+// permit authorizes an order in advance. The client lists owners first, and the log would contain a
+// denial of that request.
 func (d *Dashboard) permit(ctx context.Context, method string, request any) error {
 	if d.cfg.Access == nil {
 		return nil

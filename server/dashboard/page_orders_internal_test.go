@@ -87,7 +87,7 @@ func (s *shown) becauses() {
 		do   func()
 		want string
 	}{
-		{func() {}, "no owner takes part"},
+		{func() {}, "no owner has joined"},
 		{func() { w.step(alice, false, 1, false) }, "owner-1 has it because the policy balanced gave it"},
 		{func() { w.step(alice, false, 2, true) }, "with its state, from owner-1: the policy balanced or an operator wanted it"},
 		{func() { w.step(alice, false, 2, false) }, "the lease of owner-2 has ended (expired)"},
@@ -132,7 +132,7 @@ func (s *shown) explains() {
 		return document.querySelector("#explanation .key").textContent;
 	})`, "4000000000000000")
 	s.does(`document.getElementById("key").value = "0xzz"; document.querySelector("#search button").click()`)
-	s.says("#why.bad", "It cannot be said: ")
+	s.says("#why.bad", "No explanation: ")
 	is(s, `document.getElementById("explanation").textContent`, "")
 	s.does(`document.getElementById("key").value = "bob"; document.querySelector("#search button").click()`)
 	s.says("#why", "has it")

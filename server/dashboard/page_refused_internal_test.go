@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// TestRefusedPage: whoever is not let in is told why, whatever the address says.
+// TestRefusedPage: a rejected visitor sees the reason, with any address.
 func TestRefusedPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -26,8 +26,8 @@ func TestRefusedPage(t *testing.T) {
 		second := &shown{browser.Open("second", browsertest.Evaluate[string](s.Window, `location.href`), 800, 600).For(t), s.world, t, s.board}
 		second.says("#trouble-what", "1 look at this manager already, and that is the limit")
 		is(second, `document.getElementById("connection").dataset.state`, "lost")
-		second.says("#owners", "The manager has not said.")
-		second.says("#ranges", "The manager has not said.")
+		second.says("#owners", "No data from the manager.")
+		second.says("#ranges", "No data from the manager.")
 		s.Do(chromedp.Navigate("about:blank")) // that makes room
 		second.Await("it is let in", `document.querySelectorAll("#ranges tbody tr").length > 0 && document.getElementById("trouble").hidden`)
 	})
@@ -42,8 +42,8 @@ func TestRefusedPage(t *testing.T) {
 		w := invented()
 		w.hot, w.lookups = nil, nil // it is of an earlier version
 		s := show(t, browser, w, Config{}, "#/pool")
-		s.says("#hot", "The manager has not said.")
-		s.says("#lookups", "The manager has not said.")
+		s.says("#hot", "No data from the manager.")
+		s.says("#lookups", "No data from the manager.")
 	})
 	t.Run("it is out of touch, and in touch again", func(t *testing.T) {
 		s := show(t, browser, invented(), Config{}, "#/pool")

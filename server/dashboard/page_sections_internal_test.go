@@ -20,7 +20,7 @@ func quarter(i int) leasehold.Range {
 }
 
 // invented is a manager with something in every section. Owner 1 has the first quarter and
-// the third, 2 has the second, and nobody has the last, which 3 has lost.
+// the third, 2 has the second, and the last is vacant, which 3 has lost.
 func invented() *world {
 	w := &world{fakeAdmin: newFakeAdmin()}
 	for i, owner := range []int{1, 2, 1, 3} {
@@ -58,7 +58,7 @@ func invented() *world {
 	return w
 }
 
-// TestSections: what the manager says is what each section shows.
+// TestSections: each section shows the manager's data.
 func TestSections(t *testing.T) {
 	s := show(t, browsertest.Start(t), invented(), Config{Token: secret.New(aToken)}, "")
 	s.Await("everything is shown", `document.querySelectorAll("#ranges tbody tr").length === 4 && document.querySelectorAll("#hot tbody tr").length === 1 && document.querySelector("#managers a") !== null`)
@@ -71,7 +71,7 @@ func TestSections(t *testing.T) {
 	is(s, cells("owners", 7), "-|cannot")
 	is(s, `[...document.querySelectorAll("#owners .bar")].map(b => [b.className, b.children[0].style.width, b.children[1].style.left].join()).join("|")`, "bar over,80%,40%|bar,80%,99%")
 	is(s, cells("ranges", 0), "0000000000000000-4000000000000000|4000000000000000-8000000000000000|8000000000000000-c000000000000000|c000000000000000-end")
-	is(s, cells("ranges", 1), "owner-1|owner-2|owner-1|nobody")
+	is(s, cells("ranges", 1), "owner-1|owner-2|owner-1|none")
 	is(s, cells("ranges", 2), "25 %|25 %|25 %|25 %")
 	is(s, cells("ranges", 3), "1|2|3|-")
 	is(s, `/^(\d+ s\|){3}\d+ s$/.test(`+cells("ranges", 4)+`)`, true)
@@ -86,13 +86,13 @@ func TestSections(t *testing.T) {
 	is(s, `document.querySelector("#lookups .count").textContent`, "2 lookups; there are 700")
 	is(s, `Object.fromEntries([...document.querySelectorAll("#figures > div")].map(d => [d.children[0].textContent, d.children[1].textContent]))["keys without an owner"]`, "25 %")
 	is(s, `document.querySelectorAll("#figures .trouble").length`, 2)
-	for _, text := range []string{"something is odd", "m1:7400 leads, v1", "m2:7400 stands by", "m3:7400 not heard for 2 min", "m4:7400 not heard", "m2 at http://10.0.0.2:7500 does not answer", "m0:7400 in term 1", "since Nov 14, 2023"} {
+	for _, text := range []string{"something is odd", "m1:7400 leads, v1", "m2:7400 standby", "m3:7400 silent for 2 min", "m4:7400 no contact", "m2 at http://10.0.0.2:7500 does not respond", "m0:7400 in term 1", "since Nov 14, 2023"} {
 		s.says("#managers", text)
 	}
 	is(s, `[...document.querySelectorAll("#managers a")].map(a => a.getAttribute("href")).join()`, "http://m2:7401/#/pool")
 	s.says("#events .granted", "owner-2 got 4000000000000000-8000000000000000, generation 2: to divide the load")
 	s.says("#events .vacated", "owner-3 lost c000000000000000-end, and its state is lost: expired, generation 4")
-	s.says("#events .leader", "m1:7400 leads, in term 1")
+	s.says("#events .leader", "m1:7400 leads, term 1")
 	is(s, `document.querySelectorAll("#events li").length`, 6)
 
 	t.Run("the ring is to scale", func(t *testing.T) { s.in(t).ring() })

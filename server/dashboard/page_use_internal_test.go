@@ -23,17 +23,17 @@ func (s *shown) ring() {
 			paint.fillRect(0, 0, 1, 1);
 			const want = [...paint.getImageData(0, 0, 1, 1).data];
 			if (String(at(.37)) !== String(want)) wrong.push([part, at(.37), want]);
-			if ((owner === 0) === (at(.42)[3] > 0)) wrong.push([part, "what nobody has is as thick as the rest, or thicker"]);
+			if ((owner === 0) === (at(.42)[3] > 0)) wrong.push([part, "vacant ranges are as thick as the rest, or thicker"]);
 			if ((part < .25 || part > .75) !== (at(.275)[3] > 0)) wrong.push([part, "the move is elsewhere"]);
 		}
 		return JSON.stringify(wrong);
 	})`, "[]")
-	for _, click := range []struct{ at, want string }{{"0.3, -0.3", "owner-1"}, {"0.3, 0.3", "owner-2"}, {"-0.3, -0.3", "nobody"}} {
+	for _, click := range []struct{ at, want string }{{"0.3, -0.3", "owner-1"}, {"0.3, 0.3", "owner-2"}, {"-0.3, -0.3", "none"}} {
 		s.does(`const c = document.getElementById("ring"), b = c.getBoundingClientRect(), [x, y] = [` + click.at + `];
 			c.dispatchEvent(new MouseEvent("click", { clientX: b.left + b.width * (.5 + x), clientY: b.top + b.height * (.5 + y) }))`)
 		is(s, `document.querySelector("#selected dd:nth-of-type(2)").textContent`, click.want)
 	}
-	is(s, `document.getElementById("ring").ariaValueText`, "range 4 of 4: c000000000000000-end, 25 % of the keys, nobody, generation 0")
+	is(s, `document.getElementById("ring").ariaValueText`, "range 4 of 4: c000000000000000-end, 25 % of the keys, none, generation 0")
 	for _, step := range []struct {
 		key  string
 		want string
@@ -92,9 +92,9 @@ func (s *shown) tables() {
 	sort("ranges", 3)
 	is(s, cells("ranges", 3), "-|1|2|3")
 	sort("ranges", 1)
-	is(s, cells("ranges", 1), "nobody|owner-1|owner-1|owner-2")
+	is(s, cells("ranges", 1), "none|owner-1|owner-1|owner-2")
 	sort("ranges", 5)
-	is(s, cells("ranges", 1)+`.split("|")[3]`, "nobody")
+	is(s, cells("ranges", 1)+`.split("|")[3]`, "none")
 	sort("ranges", 0)
 	filter("ranges", "OWNER-1")
 	is(s, cells("ranges", 3), "1|3")

@@ -32,7 +32,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// The tokens of the tests. Of each the policy has the hash.
+// The tokens of the tests. The policy contains their hashes.
 const (
 	alice = "leasehold_alice-operates-pool"
 	bob   = "leasehold_bob-looks-at-pool"
@@ -105,7 +105,7 @@ func startSecured(t *testing.T) *secured {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = m.Close(ctx) // nobody takes over
+		_ = m.Close(ctx) // there is no standby
 	})
 	s.create(m, pool)
 	s.create(m, "other")
@@ -113,7 +113,7 @@ func startSecured(t *testing.T) *secured {
 	return s
 }
 
-// create makes a namespace.
+// create creates a namespace.
 func (s *secured) create(m *manager.Manager, name string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(access.WithCaller(s.t.Context(), access.Known("spiffe://d/operator/ann")), browserPatience)
@@ -128,7 +128,7 @@ func (s *secured) create(m *manager.Manager, name string) {
 		select {
 		case <-ctx.Done():
 			s.t.Fatal(err)
-		case <-time.After(20 * time.Millisecond): // it does not lead yet
+		case <-time.After(20 * time.Millisecond): // there is no leader yet
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (s *secured) keeper(dir string) *secure.Keeper {
 	return k
 }
 
-// A person is somebody with a browser.
+// A person is a visitor with a browser.
 type person struct {
 	t      *testing.T
 	url    string
@@ -201,7 +201,7 @@ type person struct {
 	header map[string]string
 }
 
-// person returns somebody with the certificate of a directory, or without.
+// person returns a visitor with the certificate of a directory, or without one.
 func (s *secured) person(dir string) *person {
 	s.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -213,7 +213,7 @@ func (s *secured) person(dir string) *person {
 	return &person{t: s.t, url: s.url, client: &http.Client{Jar: jar, Transport: transport}, header: make(map[string]string)}
 }
 
-// loggedIn returns somebody who has logged in.
+// loggedIn returns a visitor who has logged in.
 func (s *secured) loggedIn(token string) *person {
 	s.t.Helper()
 	p := s.person("")
@@ -249,12 +249,12 @@ func (p *person) send(method, path, body string) *http.Response {
 	return answer
 }
 
-// do sends a request, and returns the status and the beginning of the answer: of a stream
-// what it begins with.
+// do sends a request, and returns the status and the start of the response: the first bytes of a
+// stream.
 func (p *person) do(method, path, body string) (int, string) {
 	p.t.Helper()
 	answer := p.send(method, path, body)
-	defer answer.Body.Close() //nolint:errcheck // it has been read
+	defer answer.Body.Close() //nolint:errcheck // read-only
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
 		line, err := bufio.NewReader(answer.Body).ReadString('\n')
 		if err != nil {
@@ -269,7 +269,7 @@ func (p *person) do(method, path, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// A says is what the dashboard says about who asks.
+// A says is the dashboard's description of a visitor.
 type says struct {
 	Possible, Required, LoggedIn, Admin bool
 	Who, CSRF                           string

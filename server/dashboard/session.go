@@ -25,16 +25,16 @@ const (
 	cookiePrefix = "leasehold_session"
 	csrfHeader   = "X-Leasehold-Csrf"
 
-	// sessionTime is how long a login lasts, whatever happens.
+	// sessionTime is the maximum duration of a login.
 	sessionTime = 8 * time.Hour
-	// sessionIdle is how long it lasts without an order, or with a policy without an open stream.
+	// sessionIdle is its maximum duration without an order, or with a policy without an open stream.
 	sessionIdle = time.Hour
-	// maxSessions is how many sessions a token may have. One more ends the oldest.
+	// maxSessions bounds the sessions per token. One more ends the oldest.
 	maxSessions = 32
 )
 
-// cookieName is the name of the cookie of a session. Browsers send cookies to all ports of a host, which
-// may have several managers: each has its own name. Over TLS the name has the prefix that browsers
+// cookieName is the name of a session cookie. Browsers send cookies to all ports of a host, which may
+// have several managers: each has a unique name. Over TLS the name has the prefix that browsers
 // accept from this host only.
 func cookieName(r *http.Request) string {
 	name := cookiePrefix
@@ -47,12 +47,12 @@ func cookieName(r *http.Request) string {
 	return name
 }
 
-// An authentication returns the caller who has a token.
+// An authentication returns the caller of a token.
 type authentication func(token string) (access.Caller, error)
 
-// sessions are the logins. It may be used by several goroutines at once.
+// sessions are the logins. It is safe for concurrent use.
 type sessions struct {
-	whose  authentication // nil: there is no way to log in
+	whose  authentication // nil: login is disabled
 	failed httpauth.Throttle
 
 	mu   sync.Mutex
@@ -88,7 +88,7 @@ func (d *Dashboard) authentication() authentication {
 	return nil
 }
 
-// only accepts one token. It compares digests, so that the time does not reveal the length.
+// only accepts one token. It compares digests, so that the time does not reveal its length.
 func only(token secret.Text) authentication {
 	want := secret.New(digest(token.Reveal()))
 	return func(token string) (access.Caller, error) {
@@ -104,7 +104,7 @@ func digest(cookie string) string {
 	return string(sum[:])
 }
 
-// begin begins a session for a token. Failed attempts of a place are throttled.
+// begin starts a session for a token. Failed attempts are throttled per place.
 func (s *sessions) begin(place, token string) (cookie string, login *session, err error) {
 	var caller access.Caller
 	err = s.failed.Try(place, func() error {
@@ -125,24 +125,24 @@ func (s *sessions) begin(place, token string) (cookie string, login *session, er
 	return cookie, login, nil
 }
 
-// expire removes sessions that are over, and the oldest one of a key that has too many.
+// expire removes expired sessions, and the oldest one of a key above its limit.
 func (s *sessions) expire(now time.Time, key string) {
 	var ids []string
 	for id, open := range s.open {
 		switch {
 		case open.over(now):
-			s.forget(id)
+			s.remove(id)
 		case open.key == key:
 			ids = append(ids, id)
 		}
 	}
 	if len(ids) >= maxSessions {
-		s.forget(slices.MinFunc(ids, func(a, b string) int { return s.open[a].begun.Compare(s.open[b].begun) }))
+		s.remove(slices.MinFunc(ids, func(a, b string) int { return s.open[a].begun.Compare(s.open[b].begun) }))
 	}
 }
 
-// forget ends a session. The lock is held.
-func (s *sessions) forget(id string) {
+// remove ends a session. The lock is held.
+func (s *sessions) remove(id string) {
 	if open := s.open[id]; open != nil {
 		open.cancel()
 		delete(s.open, id)
@@ -164,7 +164,7 @@ func (s *session) touch() {
 	s.used = time.Now()
 }
 
-// lasts returns a context that ends with the session, if there is one.
+// lasts returns a context that ends with the session; s may be nil.
 func (s *session) lasts(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if s == nil {
@@ -192,7 +192,7 @@ func (s *sessions) end(r *http.Request) {
 	if cookie, err := r.Cookie(cookieName(r)); err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.forget(digest(cookie.Value))
+		s.remove(digest(cookie.Value))
 	}
 }
 
@@ -200,15 +200,15 @@ func (s *sessions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range s.open {
-		s.forget(id)
+		s.remove(id)
 	}
 }
 
-// A visitor is the origin of a request. Without an access policy all are the same, and may look.
+// A visitor is the caller of a request. Without an access policy all visitors are equal, and may view.
 type visitor struct {
 	caller access.Caller
 	key    string   // visitors with the same key have the same permissions, and share hubs
-	csrf   string   // a header field of orders; "" if the visitor is not known
+	csrf   string   // a header field of orders; "" without authentication
 	login  *session // nil without one
 }
 
@@ -234,7 +234,7 @@ func (d *Dashboard) visitor(r *http.Request) (visitor, error) {
 	return visitor{caller: caller.From(r.RemoteAddr), key: d.mark("certificate", leaf), csrf: d.mark("csrf", leaf)}, nil
 }
 
-// mark is a name of data that cannot be guessed, and does not reveal the data.
+// mark returns an unguessable digest of data.
 func (d *Dashboard) mark(kind string, of []byte) string {
 	h := hmac.New(sha256.New, []byte(d.seed+kind))
 	h.Write(of) // it never fails

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// writePatience is how long a viewer may take for writeAtOnce bytes. A large table over a slow line
-	// takes longer in all, and must arrive.
+	// writePatience is the timeout of a write of writeAtOnce bytes. A large table over a slow
+	// connection takes longer in total.
 	writePatience = 20 * time.Second
 	writeAtOnce   = 64 << 10
 )
@@ -51,7 +51,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Dashboard) show(ctx context.Context, w http.ResponseWriter, r *http.Request, who *visitor, namespace string) {
-	// The last frame is in a header if the browser reconnects by itself, and in the query if the page does.
+	// The last frame is in a header if the browser reconnects, and in the query if the page does.
 	h, v, err := d.hubs.join(who, namespace, cmp.Or(r.Header.Get("Last-Event-ID"), r.FormValue("last")))
 	if err != nil {
 		refuse(w, err)
@@ -97,7 +97,7 @@ type wireOut struct {
 	gzip    bool
 }
 
-// begin writes the header. The server's timeouts are for short requests; here each frame has its own.
+// begin writes the header. The server's timeouts are for short requests; here each frame has one.
 func (o *wireOut) begin(gzip bool) {
 	o.gzip = gzip
 	h := o.to.Header()
@@ -106,12 +106,12 @@ func (o *wireOut) begin(gzip bool) {
 	if gzip {
 		h.Set("Content-Encoding", "gzip")
 	}
-	// If a server keeps its timeouts, it ends the stream, and the page opens another.
+	// If a server keeps its timeouts, it ends the stream, and the page reconnects.
 	_ = o.control.SetReadDeadline(time.Time{})
 	_ = o.control.SetWriteDeadline(time.Now().Add(writePatience))
 	o.to.WriteHeader(http.StatusOK)
 	if gzip {
-		_, _ = io.WriteString(o.to, gzipHeader) // a viewer that is gone is found out by the next write
+		_, _ = io.WriteString(o.to, gzipHeader) // the next write reports a closed connection
 	}
 	_ = o.control.Flush()
 }
@@ -134,7 +134,7 @@ func (o *wireOut) write(f *frame) error {
 type frame struct {
 	id    string
 	event string
-	body  func() any // not called twice
+	body  func() any // called at most once
 
 	once sync.Once
 	text []byte
@@ -147,19 +147,19 @@ func (f *frame) plain() []byte {
 	f.once.Do(func() {
 		data, err := json.Marshal(f.body())
 		if err != nil {
-			panic(err) // numbers, strings, and structs of them
+			panic(err) // documents contain only numbers, strings and structs
 		}
-		f.body = nil // it may hold on to a whole table
+		f.body = nil // it may refer to a whole table
 		f.text = fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", f.id, f.event, data)
 	})
 	return f.text
 }
 
-// gzipHeader begins a gzip stream of which nothing is known beforehand (RFC 1952).
+// gzipHeader is a gzip header without optional fields (RFC 1952).
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-// compressed returns the frame as a part of a gzip stream that has begun with
-// gzipHeader. It refers to nothing before itself, so that it fits into any.
+// compressed returns the frame as a part of a gzip stream after gzipHeader. It contains no back
+// references, so it fits into any stream.
 func (f *frame) compressed(p *packer) []byte {
 	plain := f.plain()
 	f.packing.Do(func() { f.packed = p.pack(plain) })
@@ -170,10 +170,10 @@ func (f *frame) compressed(p *packer) []byte {
 type packer struct {
 	mu     sync.Mutex
 	out    bytes.Buffer
-	writer *flate.Writer // nil until it is needed
+	writer *flate.Writer // created on demand
 }
 
-// pack compresses to blocks that end on a byte, and are not the last of a stream.
+// pack compresses to blocks that end at a byte boundary, and are not the last of a stream.
 func (p *packer) pack(plain []byte) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,12 +181,12 @@ func (p *packer) pack(plain []byte) []byte {
 	if p.writer == nil {
 		var err error
 		if p.writer, err = flate.NewWriter(&p.out, flate.BestSpeed); err != nil {
-			panic(err) // the level is one of theirs
+			panic(err) // the level is valid
 		}
 	} else {
 		p.writer.Reset(&p.out)
 	}
-	// A buffer in memory takes everything.
+	// Writes to memory do not fail.
 	_, _ = p.writer.Write(plain)
 	_ = p.writer.Flush()
 	return bytes.Clone(p.out.Bytes())

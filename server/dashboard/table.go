@@ -11,26 +11,26 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/keyrange"
 )
 
-// A tenancy is what the page shows of a range.
+// A tenancy is the displayed state of a range.
 type tenancy struct {
 	generation leasehold.Generation
 	owner      uint32        // 1 + an index into the table's names; 0: none
-	lost       leasehold.LSN // the change at which state was last lost; 0: never
-	since      uint32        // when it was granted or vacated, in seconds since 1970; 0: not known
-	lostAt     uint32        // when state was last lost, likewise
+	lost       leasehold.LSN // the last change with a loss of state; 0: none
+	since      uint32        // of the grant or the vacancy, in seconds since 1970; 0: unknown
+	lostAt     uint32        // of the last loss of state, likewise
 }
 
 // A mirror is a copy of a lease table, with names of owners instead of sessions, and with the ages of
 // leases. It is not safe for concurrent use; clones are independent.
 type mirror struct {
 	lsn    leasehold.LSN
-	begun  leasehold.LSN // losses up to it are not known
+	begun  leasehold.LSN // losses up to it are unknown
 	names  []string
-	index  map[string]uint32 // 1 + where it is in names
+	index  map[string]uint32 // 1 + the index in names
 	ranges *keyrange.Map[tenancy]
 }
 
-// mostNames is how many names a mirror may have before it is read again: names are never removed.
+// mostNames bounds the names of a mirror before it is read again: names are never removed.
 const mostNames = 1 << 16
 
 func newMirror() *mirror {
@@ -61,7 +61,7 @@ var (
 	errNames = errors.New("too many owners have come and gone")
 )
 
-// apply applies a change. It reports false for one that the mirror has; a gap before it is an error.
+// apply applies a change. It returns false for a duplicate, and an error after a gap.
 func (m *mirror) apply(c *admin.Change) (bool, error) {
 	switch {
 	case c.LSN <= m.lsn:
@@ -78,7 +78,7 @@ func (m *mirror) apply(c *admin.Change) (bool, error) {
 		return true, nil
 	}
 	next := tenancy{generation: c.Generation, owner: m.owner(c.Owner), since: at}
-	for _, before := range m.ranges.Within(c.Keys()) { // a loss outlives a new lease, of several the latest
+	for _, before := range m.ranges.Within(c.Keys()) { // a new lease keeps the latest loss of the old ones
 		if before.lost > next.lost {
 			next.lost, next.lostAt = before.lost, before.lostAt
 		}
@@ -110,22 +110,22 @@ func readTable(ctx context.Context, client *admin.Client, namespace string, know
 	return m, nil
 }
 
-// Bounds on how much of the past is read to find out how old leases are: changes, and time. The age of
-// older leases is not known.
+// Limits of the part of the log that is read for the ages of leases: changes, and time. The age of older
+// leases is unknown.
 const (
 	agePages   = 32
 	agePage    = 4096
 	ageTimeout = 300 * time.Millisecond
 )
 
-// A past is what the log says about the time before.
+// A past is the relevant content of the log before the snapshot.
 type past struct {
-	granted map[leasehold.Generation]uint32 // when leases were granted, in seconds since 1970
-	lost    map[leasehold.LSN]uint32        // when state was lost, likewise
+	granted map[leasehold.Generation]uint32 // time of grants, in seconds since 1970
+	lost    map[leasehold.LSN]uint32        // time of losses, likewise
 	newest  []admin.Change                  // newest first
 }
 
-// readPast reads the log, as far as it can.
+// readPast reads the log within the limits.
 func readPast(ctx context.Context, client *admin.Client, namespace string) *past {
 	ctx, cancel := context.WithTimeout(ctx, ageTimeout)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// looking has somebody look at a manager that is made up. Read brings what was seen up to
-// date.
+// looking connects a viewer to the dashboard of a fake manager. Read updates the displayed
+// state.
 func looking(t *testing.T, w *world) (c *client, read func()) {
 	t.Helper()
 	s := newHubs(admin.NewLocal(w.fakeAdmin), 2)
@@ -33,7 +33,7 @@ func looking(t *testing.T, w *world) (c *client, read func()) {
 	}
 }
 
-// leaders is who has led, as the events say.
+// leaders are the leaders in the events.
 func (c *client) leaders() (terms []string) {
 	for _, e := range c.events {
 		if e.Leader != nil {
@@ -43,8 +43,8 @@ func (c *client) leaders() (terms []string) {
 	return terms
 }
 
-// A new leader is among what happened, although the watch breaks when the old one goes;
-// one that still leads is not told of again.
+// A new leader appears in the events, although the watch breaks when the old one fails; a leader that
+// stays appears only once.
 func TestNewLeaderIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
@@ -62,7 +62,7 @@ func TestNewLeaderIsToldOf(t *testing.T) {
 	})
 }
 
-// A manager that answers but cannot be watched shows an old table, and says so.
+// If a manager responds but the watch fails, the table is marked as stale.
 func TestTableThatIsNotFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
@@ -91,7 +91,7 @@ func TestTableThatIsNotFollowed(t *testing.T) {
 	})
 }
 
-// One who comes when nothing can be watched is told why, and does not wait for ever.
+// A viewer that connects while the watch fails receives the reason, and is not blocked.
 func TestTableThatIsNeverRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
@@ -105,8 +105,8 @@ func TestTableThatIsNeverRead(t *testing.T) {
 	})
 }
 
-// A namespace that is deleted is not shown, and one of the same name is, from its own
-// beginning.
+// A deleted namespace is not displayed; a new one of the same name is, from its own
+// start.
 func TestNamespaceIsDeletedAndMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// Config says what to run and which faults to inject. All fields but For, Seed and Keep
+// Config configures the cluster and the faults. All fields but For, Seed and Keep
 // must be set; [DefaultConfig] does.
 type Config struct {
 	// Program is the leasehold command, which runs managers and owners.
@@ -82,7 +82,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports what is wrong, with the names of the command's flags.
+// Validate checks the configuration. Errors name the command's flags.
 func (c *Config) Validate() error {
 	bad := func(format string, args ...any) error {
 		return leasehold.Errorf("", leasehold.ErrInvalid, "", format, args...)

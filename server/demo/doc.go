@@ -16,15 +16,15 @@
 // Every server checks its leases on the keys of all users continuously. It sends the
 // checks that succeeded, and those of each request, through a pipe to the parent, with the time
 // on the clock that all processes of a computer share. An oracle compares them (package
-// oracle). It detects if two servers believed for longer than a round of checks that they owned
-// a key, whatever the lease table says.
+// oracle). It detects if two servers acted as owners
+// of a key for longer than a round of checks, independently of the lease table.
 //
-// Killed processes believe nothing. So servers are also stopped for longer than their leases
-// last, and resumed with all that they believed (faults.go).
+// Killed processes have no stale state. So servers are also stopped for longer than their leases
+// last, and resumed with stale state (faults.go).
 //
 // # Lost state
 //
-// Callers number what they store and remember what was acknowledged. An older answer is
+// Callers number their writes and record the acknowledged ones. An older answer is
 // stale (users.go). An answer without it is right only if a loss that covers the key is notified
 // soon; otherwise the loss was silent (tally.go). The text of each status is unique, so that one
 // is not taken for another.

@@ -40,7 +40,7 @@ const (
 // A handler serves the presence service:
 //
 //	GET  /presence/{user}   the status of a user
-//	PUT  /presence/{user}   sets a status, unless a later one is stored; answers with what is stored
+//	PUT  /presence/{user}   sets a status, unless a later one is stored; responds with the stored one
 //	POST /presence          a batch: sets each status, or reads it if its number is 0; answers with a reply for each
 //
 // The first two report their lease checks to the oracle. Batches fill the servers and look
@@ -93,7 +93,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, s status) {
 	}
 }
 
-// operate sets a status, or reads it if its number is 0, and returns what is stored.
+// operate sets a status, or reads it if its number is 0, and returns the stored one.
 // Checked is called once the lease has been checked.
 func (h *handler) operate(ctx context.Context, s status, checked func(*leasemap.Entry[status])) (status, error) {
 	var stored status

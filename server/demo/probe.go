@@ -118,7 +118,7 @@ func (p *prober) chase(ctx context.Context, u *user) {
 	})
 }
 
-// unavailability returns what was measured so far, and how many requests failed.
+// unavailability returns the measurements so far, and the number of failed requests.
 func (p *prober) unavailability() (Unavailability, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -74,7 +74,7 @@ type OwnershipCounts struct {
 	unjudged  uint64
 }
 
-// FaultCounts is what was done to the processes, and its cost.
+// FaultCounts counts the faults and their cost.
 type FaultCounts struct {
 	OwnersKilled         int     `json:"ownersKilled"`
 	OwnersStopped        int     `json:"ownersStopped"` // for longer than their leases lasted, and resumed
@@ -106,7 +106,7 @@ type Unavailability struct {
 	Max    float64 `json:"max"`
 }
 
-// Violation says how safety was violated; it is empty if it was not.
+// Violation describes a violation of safety; it is empty without one.
 func (r *Report) Violation() string {
 	var what []string
 	say := func(n uint64, text string) {
@@ -125,7 +125,7 @@ func (r *Report) Violation() string {
 	return strings.Join(what, "; ")
 }
 
-// Shortfall says what else went wrong or was not shown; it is empty if nothing was. A demo
+// Shortfall describes other failed or missing expectations; it is empty without one. A demo
 // that was interrupted need not have shown anything.
 func (r *Report) Shortfall() string {
 	switch {

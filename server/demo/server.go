@@ -21,7 +21,7 @@ import (
 
 const namespace leasehold.Namespace = "presence"
 
-// An OwnerConfig says how to run a server of the presence service.
+// An OwnerConfig configures a server of the presence service.
 type OwnerConfig struct {
 	Name     leasehold.OwnerID
 	Managers []string

@@ -34,7 +34,7 @@ type tally struct {
 	since  time.Time
 
 	// missing has the users whose status a server did not have, though it was acknowledged and
-	// no loss that covers the key was notified. The notice may be on its way: the answer may
+	// no loss that covers the key was notified. The notice may be in flight: the answer may
 	// come from the key's new owner before the lookup knows of it. If it does not come the
 	// loss was silent.
 	missing map[*user]time.Time

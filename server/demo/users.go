@@ -105,7 +105,7 @@ func (u *user) next(set bool) (number uint64, republish bool) {
 	return u.last, republish
 }
 
-// A judgement is the result of comparing an answer with what was acknowledged.
+// A judgement is the result of comparing an answer with the acknowledged write.
 type judgement int
 
 const (
@@ -114,8 +114,8 @@ const (
 	forgotten                  // it has no status
 )
 
-// judge compares an answer with what was acknowledged. After the notice of a loss nothing is
-// expected, and nor is it once the status was forgotten.
+// judge compares an answer with the acknowledged write. After the notice of a loss, or after
+// the status was reset, no value is expected.
 func (u *user) judge(set, answered uint64) judgement {
 	expected := max(u.acked, set)
 	if set != 0 {

@@ -31,7 +31,7 @@ func (c Client) Status(ctx context.Context, resource string) (s Status, err erro
 	if err != nil {
 		return s, c.unreachable(err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer answer.Body.Close() //nolint:errcheck // read-only
 	if answer.StatusCode != http.StatusOK {
 		return s, fmt.Errorf("%s is not a member, or not a healthy one: it responds with %s", c, answer.Status)
 	}
@@ -51,7 +51,7 @@ func (c Client) unreachable(err error) error {
 	return fmt.Errorf("no member responds at %s: %w\nStart one with 'leasehold flease run', and pass the control address that it prints with --member.", c, err)
 }
 
-// grace is added to the requested wait, for the member's answer that it is over.
+// grace is added to the requested wait, for the response of the member.
 const grace = 2 * time.Second
 
 // A Lease is held through a member until it is lost or [Lease.Release] is called.
@@ -68,7 +68,7 @@ func (l *Lease) Done() <-chan struct{} { return l.over.Done() }
 // Err is why the lease is over.
 func (l *Lease) Err() error { return context.Cause(l.over) }
 
-// Release lets the member release the lease: the connection ends.
+// Release releases the lease by closing the connection to the member.
 func (l *Lease) Release() {
 	l.hangUp(errors.New("it was released"))
 	<-l.read
@@ -80,7 +80,7 @@ func (c Client) Acquire(ctx context.Context, r Request, waiting func(why string)
 	l.over, l.hangUp = context.WithCancelCause(context.WithoutCancel(ctx)) // the lease outlasts ctx
 	acquiring := ctx
 	if wait := time.Duration(r.WaitMillis) * time.Millisecond; wait > 0 {
-		late := fmt.Errorf("%s was not to be had within %v, and the member at %s does not say why", r.Resource, wait, c)
+		late := fmt.Errorf("%s was not acquired within %v, and the member at %s gives no reason", r.Resource, wait, c)
 		var cancel context.CancelFunc
 		acquiring, cancel = context.WithTimeoutCause(ctx, wait+grace, late)
 		defer cancel()
@@ -113,8 +113,8 @@ func (c Client) Acquire(ctx context.Context, r Request, waiting func(why string)
 	}
 }
 
-// failure ends a lease that was not acquired, and returns why: what ended the
-// connection counts before what that has caused.
+// failure ends a lease that was not acquired, and returns the cause: the reason why the connection
+// ended takes precedence over its consequences.
 func (l *Lease) failure(err error) error {
 	l.hangUp(err)
 	return context.Cause(l.over)
@@ -143,8 +143,8 @@ func (c Client) request(ctx context.Context, r *Request) (io.ReadCloser, error) 
 	return response.Body, nil
 }
 
-// follow ends the lease when the member says so, or when it has not renewed it in
-// time by the wall clock, which the member shares.
+// follow ends the lease when the member reports its end, or when no renewal arrives before it expires
+// on the wall clock, which both share.
 func (l *Lease) follow(c Client, answers io.Closer, next *json.Decoder) {
 	defer close(l.read)
 	defer answers.Close() //nolint:errcheck // it was read
@@ -180,8 +180,8 @@ func (l *Lease) Hold(ctx context.Context) error {
 	}
 }
 
-// Run runs a command while the lease is held, and returns how it ended. If ctx ends,
-// the command is asked to terminate; if the lease is lost, its process group is killed.
+// Run runs a command while the lease is held, and returns its result. If ctx ends, the command
+// receives SIGTERM; if the lease is lost, its process group is killed.
 func (l *Lease) Run(ctx context.Context, line []string, stdio Stdio) error {
 	env := []string{"FLEASE_RESOURCE=" + l.Resource, "FLEASE_FENCE=" + strconv.FormatUint(l.Fence, 10)}
 	command, err := proc.StartGroup(line, env, stdio.In, stdio.Out, stdio.Errs)

@@ -1,6 +1,5 @@
-// Package fleasecontrol lets other processes of a computer hold leases through a
-// member of a Flease group, over HTTP on the loopback. A lease is held for as long as
-// the connection lasts on which it was requested.
+// Package fleasecontrol is an HTTP API on the loopback by which other processes hold leases through
+// a member of a Flease group. A lease lasts as long as the connection of its request.
 //
 //	GET  /v1/status?resource=NAME   a [Status]
 //	POST /v1/acquire                a [Request]; the response is a stream of [Answer]s
@@ -17,9 +16,9 @@ const answerType = "application/x-ndjson"
 // A Status is the status of a member.
 type Status struct {
 	flease.Status
-	Error    string                 `json:"error,omitempty"`    // why it takes part no more
+	Error    string                 `json:"error,omitempty"`    // why the member has failed
 	Leases   []LeaseStatus          `json:"leases"`             // the first hundred
-	Resource *flease.ResourceStatus `json:"resource,omitempty"` // the one that was asked about
+	Resource *flease.ResourceStatus `json:"resource,omitempty"` // the requested one
 }
 
 // A LeaseStatus is a lease that the member holds.
@@ -33,16 +32,15 @@ type LeaseStatus struct {
 type Request struct {
 	Resource string `json:"resource"`
 	Try      bool   `json:"try,omitempty"` // do not wait for another holder to release it
-	// WaitMillis is how long to wait for it; 0 is without limit.
+	// WaitMillis is the timeout; 0 means none.
 	WaitMillis int64 `json:"waitMillis,omitempty"`
 }
 
 // A State is that of a requested lease.
 type State string
 
-// The answers to a request are some in the state Waiting, if it takes long; one Held
-// when the lease is acquired and one after each renewal; and last one Over, or Failed
-// if it was never held.
+// The answers to a request are: some in the state Waiting during a long wait; one Held after the
+// acquisition and after each renewal; and finally one Over, or Failed if it was never acquired.
 const (
 	Waiting State = "waiting"
 	Held    State = "held"

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	maxHolders   = 1024            // that hold or wait for leases at a time
-	writeTimeout = 5 * time.Second // of one answer
-	reportEvery  = time.Second     // how often a client that waits is told why
-	maxLeases    = 100             // that a status lists
+	maxHolders   = 1024            // clients that hold or wait for leases
+	writeTimeout = 5 * time.Second // per answer
+	reportEvery  = time.Second     // interval of reports to a waiting client
+	maxLeases    = 100             // listed in a status
 )
 
 // A Server answers clients on behalf of a member.
 type Server struct {
 	node    *flease.Node
-	every   time.Duration // how often a holder is told until when
+	every   time.Duration // interval of reports to a holder
 	http    *http.Server
 	slots   chan struct{} // one for each client that holds or waits
 	running sync.WaitGroup
@@ -47,13 +47,13 @@ func Serve(node *flease.Node, lease time.Duration, at net.Listener, log *slog.Lo
 	}
 	s.running.Go(func() {
 		if err := connlimit.Serve(s.http, at, connlimit.Config{Conns: 2 * maxHolders, Logger: log}); !errors.Is(err, http.ErrServerClosed) {
-			log.Warn("other commands are no longer answered", "why", err)
+			log.Warn("the control API is not served any more", "why", err)
 		}
 	})
 	return s
 }
 
-// loopbackHostOnly refuses requests for other hosts: a DNS name may point to the loopback.
+// loopbackHostOnly rejects requests for other hosts: a DNS name may resolve to the loopback.
 func loopbackHostOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !address.Loopback(net.JoinHostPort(jsonapi.Host(r.Host), "80")) {
@@ -64,7 +64,7 @@ func loopbackHostOnly(next http.Handler) http.Handler {
 	})
 }
 
-// Close waits for requests to end. The node must have been closed: that ends them.
+// Close waits for requests to end. Close the node first, which ends them.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request) {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	default:
-		http.Error(w, "too many hold or wait for leases through this member", http.StatusServiceUnavailable)
+		http.Error(w, "too many clients hold or wait for leases through this member", http.StatusServiceUnavailable)
 		return
 	}
 	var ask Request
@@ -123,11 +123,11 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request) {
 	s.hold(r.Context(), lease, out)
 }
 
-// await acquires a lease, and reports meanwhile what it waits for.
+// await acquires a lease, and reports the reason of a wait.
 func (s *Server) await(ctx context.Context, ask *Request, out answers) (lease *flease.Lease, err error) {
 	if wait := time.Duration(ask.WaitMillis) * time.Millisecond; wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, wait, fmt.Errorf("it was not to be had within %v", wait))
+		ctx, cancel = context.WithTimeoutCause(ctx, wait, fmt.Errorf("it was not acquired within %v", wait))
 		defer cancel()
 	}
 	acquire := s.node.Acquire
@@ -154,7 +154,7 @@ func (s *Server) await(ctx context.Context, ask *Request, out answers) (lease *f
 	}
 }
 
-// hold reports the lease's validity until the client is gone or the lease is over.
+// hold reports the lease's validity until the client disconnects or the lease is over.
 func (s *Server) hold(ctx context.Context, lease *flease.Lease, out answers) {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
@@ -188,15 +188,14 @@ func (a answers) write(answer Answer) error {
 // Events are called as a member starts.
 type Events struct {
 	Started func(*flease.Node) error // it listens; an error stops it
-	Ready   func(flease.Status)      // it takes part
+	Ready   func(flease.Status)      // it votes
 }
 
-// farewell is how long a member that stops waits for the others to hear of it.
+// farewell is the timeout of a stopping member to notify the others.
 const farewell = 5 * time.Second
 
-// RunMember runs a member until ctx ends, or the member no longer takes part. It
-// serves the control API on the listener, if that is not nil, and closes it. The
-// configuration has a Lease and a Logger.
+// RunMember runs a member until ctx ends or the member fails. It serves the control API on the
+// listener, which may be nil, and closes it. The configuration has a Lease and a Logger.
 func RunMember(ctx context.Context, cfg flease.Config, control net.Listener, events Events) error {
 	node, err := flease.Start(cfg)
 	if err != nil {

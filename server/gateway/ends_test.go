@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// endsUnderTest is a CA with a gateway, servers, and a server that is somebody else.
+// endsUnderTest is a CA with a gateway, servers, and a server with a wrong identity.
 func endsUnderTest(t *testing.T) (ca *pki.Directory, keeper func(dir string) *secure.Keeper) {
 	t.Helper()
 	ca, _, err := pki.Create(filepath.Join(t.TempDir(), "pki"), "d", []pki.Party{
@@ -43,8 +43,8 @@ func endsUnderTest(t *testing.T) (ca *pki.Directory, keeper func(dir string) *se
 	}
 }
 
-// Callers are spoken to over TLS, with the gateway's own certificate or another, and are
-// asked for none.
+// Callers use TLS, with the gateway's certificate or --front-cert, and need no client
+// certificate.
 func TestFrontOverTLS(t *testing.T) {
 	ca, keeper := endsUnderTest(t)
 	for name, ends := range map[string]gatewayEnds{
@@ -85,7 +85,7 @@ func TestFrontOverTLS(t *testing.T) {
 	}
 }
 
-// Health and metrics are over TLS, too, if that is wanted, and then not in plain text.
+// With --health-tls, health and metrics use TLS, and reject plaintext.
 func TestProbesOverTLS(t *testing.T) {
 	ca, keeper := endsUnderTest(t)
 	log := slog.New(slog.DiscardHandler)
@@ -133,7 +133,7 @@ func get(t *testing.T, via http.RoundTripper, url string) (int, error) {
 	return answer.StatusCode, nil
 }
 
-// A server must be the one at its address, or have an identity that was given.
+// A server's certificate must match its address, or a configured identity.
 func TestBackOverTLS(t *testing.T) {
 	_, keeper := endsUnderTest(t)
 	for name, test := range map[string]struct {
@@ -174,8 +174,8 @@ func TestBackOverTLS(t *testing.T) {
 	}
 }
 
-// The log says that a server speaks plain text, or is somebody else, and nothing of one that
-// is not there; once, however often it is tried.
+// The log reports once that a server uses plaintext or has a wrong identity, despite retries, and
+// does not report a server that is down.
 func TestBackThatIsDistrusted(t *testing.T) {
 	_, keeper := endsUnderTest(t)
 	server := httptest.NewServer(http.NotFoundHandler())
@@ -215,7 +215,7 @@ func TestGatewayEndsFit(t *testing.T) {
 	}
 }
 
-// A server on another computer hears nothing in plain text, unless somebody has said so.
+// No plaintext is sent to a server on another computer without --insecure.
 func TestBackInPlainText(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -224,8 +224,8 @@ func TestBackInPlainText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.Close() // nothing was said
-	// No packet leaves: it is refused before.
+	_ = conn.Close() // no data was sent
+	// No packet is sent: the dialer rejects the address.
 	if _, err := g.dialPlainly()(t.Context(), "tcp", "192.0.2.1:80"); err == nil || !strings.Contains(err.Error(), "and plaintext is not allowed: start the gateway with --back-tls, or with --insecure") {
 		t.Errorf("a server elsewhere: %v", err)
 	}

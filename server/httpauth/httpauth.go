@@ -1,8 +1,8 @@
-// Package callers finds out who makes an HTTP request, for the servers that go by an
-// access policy: by the certificate of its connection, or by a bearer token.
+// Package httpauth authenticates HTTP requests for servers with an access policy: by the client
+// certificate of the connection, or by a bearer token.
 //
-// Tokens that are wrong are few: whoever shows one from an address pays for it with a
-// wait, and the right one waits as well, so that nobody can tell. See [Throttle].
+// Attempts with wrong tokens are throttled per address. The correct token is throttled as well, so
+// that the delay reveals nothing. See [Throttle].
 package httpauth
 
 import (
@@ -23,26 +23,25 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
-// A Desk finds out who makes a request. Its methods may be called from many goroutines
-// at once.
+// A Desk authenticates requests. Its methods are safe for concurrent use.
 type Desk struct {
 	policy *access.Policy
 	wrong  Throttle
 	audit  *Complaints
 }
 
-// New returns a desk that goes by a policy. The logger hears of tokens that are wrong.
+// New returns a desk for a policy. Wrong tokens are logged.
 func New(policy *access.Policy, audit *slog.Logger) *Desk {
 	return &Desk{policy: policy, audit: NewComplaints(audit)}
 }
 
-// Who returns who makes a request: whoever its token says, or without one its
-// certificate. Who shows neither is nobody, from an address. The kind of the error is
-// [leasehold.ErrDenied], or [leasehold.ErrLimit] if too many tokens were wrong.
+// Who returns the caller of a request: the identity of its token, or without one that of its
+// certificate. Without either, the caller has only an address. The kind of the error is
+// [leasehold.ErrDenied], or [leasehold.ErrLimit] after too many wrong tokens.
 func (d *Desk) Who(r *http.Request) (access.Caller, error) {
 	who, err := d.who(r)
 	if err != nil {
-		d.audit.Tell("refused", "from", r.RemoteAddr, "why", err) // a path may have a secret in it
+		d.audit.Tell("refused", "from", r.RemoteAddr, "why", err) // without the path, which may contain a secret
 		return access.Caller{}, err
 	}
 	return who.From(r.RemoteAddr), nil
@@ -65,7 +64,7 @@ func (d *Desk) bearer(r *http.Request, values []string) (who access.Caller, err 
 	case len(values) > 1 || !ok || !strings.EqualFold(scheme, "bearer"):
 		return who, leasehold.Errorf("call", leasehold.ErrDenied, "", "want one Authorization header, of the form \"Bearer TOKEN\"")
 	case !private(r):
-		return who, leasehold.Errorf("call", leasehold.ErrDenied, "", "a token has come in plain text, and others on the network can read it: replace it, and use https")
+		return who, leasehold.Errorf("call", leasehold.ErrDenied, "", "the token was sent over plaintext HTTP, and others on the network can read it: replace it, and use https")
 	}
 	err = d.wrong.Try(Place(r), func() error {
 		who, err = d.policy.Authenticate(strings.TrimSpace(secret))
@@ -74,15 +73,15 @@ func (d *Desk) bearer(r *http.Request, values []string) (who access.Caller, err 
 	return who, err
 }
 
-// private reports whether nobody on a network can read along. A request by a socket of
-// this computer has no address.
+// private reports whether a request is protected from eavesdropping: by TLS, or because it is local.
+// A request over a unix socket has no address.
 func private(r *http.Request) bool {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	return r.TLS != nil || err != nil || at.Addr().Unmap().IsLoopback()
 }
 
-// Guard lets those through who may call a method, which must be about no namespace or
-// about all that its caller may read. The policy writes down who may not.
+// Guard permits only callers that may call a method without a namespace. The policy logs the
+// rejected ones.
 func (d *Desk) Guard(fullMethod string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, err := d.Who(r)
@@ -109,8 +108,8 @@ func refuse(w http.ResponseWriter, code int, why error) {
 	http.Error(w, why.Error(), code)
 }
 
-// Status is that of an answer to somebody whom a desk or the policy has refused: 401 if
-// it is not known who it is, 403 if it is, and 429 if it has asked too often.
+// Status returns the HTTP status for an error of a desk or the policy: 401 for an unknown caller,
+// 403 for a known one, and 429 for a throttled one.
 func Status(err error) int {
 	switch s, ok := status.FromError(err); {
 	case leasehold.KindOf(wire.ToError(err)) == leasehold.ErrLimit:
@@ -121,22 +120,22 @@ func Status(err error) int {
 	return http.StatusUnauthorized
 }
 
-// Complaints write down what was refused to people that nobody knows: the first of them
-// one by one, and when they do not end one a second, which says how many there were
-// besides. Its methods may be called from many goroutines at once.
+// Complaints logs rejected requests of unknown callers: the first ones individually, later ones at
+// most once per second, with the number of suppressed ones. Its methods are safe for concurrent
+// use.
 type Complaints struct {
 	logger *slog.Logger
 	often  *rate.Limiter
 	silent atomic.Int64
 }
 
-// NewComplaints returns complaints that go to a logger.
+// NewComplaints returns Complaints that write to a logger.
 func NewComplaints(logger *slog.Logger) *Complaints {
 	const atOnce = 20
 	return &Complaints{logger: logger, often: rate.NewLimiter(rate.Every(time.Second), atOnce)}
 }
 
-// Tell writes one down. What is told must have no secret in it.
+// Tell logs a rejected request. The attributes must not contain secrets.
 func (c *Complaints) Tell(text string, attrs ...any) {
 	if !c.often.Allow() {
 		c.silent.Add(1)

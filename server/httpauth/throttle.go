@@ -11,26 +11,25 @@ import (
 )
 
 const (
-	// Burst is how many tokens from one place may be wrong at once.
+	// Burst is the number of wrong tokens that one place may send at once.
 	Burst = 5
-	// Every is how often one may be after that.
+	// Every is the minimum interval of further wrong tokens.
 	Every = 2 * time.Second
-	// maxPlaces bounds from how many places tokens may have been wrong just now. All
-	// others count as one place then: that bounds how many may be wrong in all.
+	// maxPlaces bounds the number of tracked places. All further ones share one limit, which
+	// bounds the total rate of wrong tokens.
 	maxPlaces = 1024
 )
 
-// A Throttle has those wait who show tokens that are wrong. Who does so keeps nobody
-// out elsewhere. Its methods may be called from many goroutines at once; it must not be
-// copied.
+// A Throttle limits the rate of wrong tokens per place, without affecting other places. Its methods
+// are safe for concurrent use; it must not be copied.
 type Throttle struct {
 	mu     sync.Mutex
-	failed map[string]time.Time // by place: failures are paid for up to then
+	failed map[string]time.Time // by place: the time at which its budget is full again
 }
 
-// Try has a token checked that comes from a place, and notes whether it is wrong. If too
-// many were, it is not checked at all, and the error's kind is [leasehold.ErrLimit]. Checks
-// come one after the other, and must not wait.
+// Try calls check for a token from a place, and counts a failure. If the place is throttled, check is
+// not called, and the error's kind is [leasehold.ErrLimit]. Checks run sequentially, and must not
+// block.
 func (t *Throttle) Try(place string, check func() error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +53,7 @@ func (t *Throttle) Try(place string, check func() error) error {
 	return err
 }
 
-// known returns the place as which one counts, and forgets those that have paid.
+// known returns the place that counts for the limit, and removes places with a full budget.
 func (t *Throttle) known(now time.Time, place string) string {
 	if _, failed := t.failed[place]; failed || len(t.failed) < maxPlaces {
 		return place
@@ -66,7 +65,7 @@ func (t *Throttle) known(now time.Time, place string) string {
 	return ""
 }
 
-// Place is where a request comes from: an address, or what one customer has of IPv6.
+// Place returns the source of a request: an IPv4 address, or the IPv6 prefix of one customer.
 func Place(r *http.Request) string {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

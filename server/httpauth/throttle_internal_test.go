@@ -15,12 +15,12 @@ import (
 func wrong() error { return errors.New("wrong") }
 func right() error { return nil }
 
-// Places from which tokens were wrong are few, and forgotten when they have paid.
+// The number of throttled places is bounded, and they are removed when their budget is full again.
 func TestFailuresAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var th Throttle
 		for i := range 3 * maxPlaces {
-			_ = th.Try(fmt.Sprint(i), wrong) // that is what is tested
+			_ = th.Try(fmt.Sprint(i), wrong) // the error is expected
 		}
 		if n := len(th.failed); n > maxPlaces+1 {
 			t.Errorf("%d places are remembered, want %d at most, and one for the others", n, maxPlaces)
@@ -35,7 +35,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	})
 }
 
-// Who is throttled learns nothing: the check is not made, right or wrong.
+// A throttled caller learns nothing: the token is not checked, right or wrong.
 func TestThrottledIsNotChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var th Throttle

@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// pagesUnderTest serves health and metrics as a manager does, over TLS and by a policy.
+// pagesUnderTest serves health and metrics like a manager, over TLS and with an access policy.
 func pagesUnderTest(t *testing.T) (addr, token string, keeper func(dir string) *secure.Keeper) {
 	t.Helper()
 	parties := []pki.Party{
@@ -69,7 +69,7 @@ func pagesUnderTest(t *testing.T) (addr, token string, keeper func(dir string) *
 	return at.Addr().String(), token, keeper
 }
 
-// Health is for anybody, and metrics for those who may read about some namespace.
+// Health needs no authentication; metrics need the permission to read some namespace.
 func TestPagesOverTLS(t *testing.T) {
 	addr, token, keeper := pagesUnderTest(t)
 	for name, test := range map[string]struct {
@@ -78,14 +78,14 @@ func TestPagesOverTLS(t *testing.T) {
 		header http.Header
 		want   int
 	}{
-		"health for anybody":         {path: "/healthz", want: 200},
-		"readiness for anybody":      {path: "/readyz", want: 503}, // it waits for its store
-		"metrics for nobody":         {path: "/metrics", want: 401},
-		"metrics by certificate":     {path: "/metrics", dir: "lookup/pool", want: 200},
-		"metrics by token":           {path: "/metrics", header: http.Header{"Authorization": {"Bearer " + token}}, want: 200},
-		"metrics for an owner":       {path: "/metrics", dir: "owner/pool/a", want: 403},
-		"metrics with a wrong token": {path: "/metrics", header: http.Header{"Authorization": {"Bearer " + token + "x"}}, want: 401},
-		"a header without end":       {path: "/healthz", header: http.Header{"X-Long": {strings.Repeat("x", 40<<10)}}, want: 431},
+		"health without authentication":    {path: "/healthz", want: 200},
+		"readiness without authentication": {path: "/readyz", want: 503}, // it waits for its store
+		"metrics without authentication":   {path: "/metrics", want: 401},
+		"metrics by certificate":           {path: "/metrics", dir: "lookup/pool", want: 200},
+		"metrics by token":                 {path: "/metrics", header: http.Header{"Authorization": {"Bearer " + token}}, want: 200},
+		"metrics for an owner":             {path: "/metrics", dir: "owner/pool/a", want: 403},
+		"metrics with a wrong token":       {path: "/metrics", header: http.Header{"Authorization": {"Bearer " + token + "x"}}, want: 401},
+		"a header without end":             {path: "/healthz", header: http.Header{"X-Long": {strings.Repeat("x", 40<<10)}}, want: 431},
 	} {
 		t.Run(name, func(t *testing.T) {
 			transport := &http.Transport{DialTLSContext: keeper(test.dir).DialTLS, DisableKeepAlives: true}
@@ -110,7 +110,7 @@ func TestPagesOverTLS(t *testing.T) {
 	}
 }
 
-// Neither plain text nor an older version is spoken.
+// Plaintext and older TLS versions are rejected.
 func TestPagesSpeakNothingElse(t *testing.T) {
 	addr, token, keeper := pagesUnderTest(t)
 	plain, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/metrics", nil)
@@ -128,8 +128,8 @@ func TestPagesSpeakNothingElse(t *testing.T) {
 	old := keeper("").ClientTLS()
 	old.ServerName, old.MinVersion, old.MaxVersion = "localhost", tls.VersionTLS12, tls.VersionTLS12
 	if conn, err := tls.Dial("tcp", addr, old); err == nil {
-		_ = conn.Close() // it should not be
-		t.Error("TLS 1.2 is spoken")
+		_ = conn.Close() // it should have been rejected
+		t.Error("TLS 1.2 is accepted")
 	}
 }
 
@@ -144,8 +144,8 @@ func TestAdminTokenIsForPlainText(t *testing.T) {
 	}
 }
 
-// Who announces a body and does not send it is not waited for, and neither is who takes
-// no byte of an answer.
+// A client that announces a body and does not send it times out, and so does one that does not read
+// the response.
 func TestPagesAreNotHeldUp(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("manager")
@@ -162,10 +162,10 @@ func TestPagesAreNotHeldUp(t *testing.T) {
 			}
 		}))
 		for name, request := range map[string]string{
-			"a body that does not come":     "POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n",
-			"an answer that nobody takes":   "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-			"a header that does not end":    "GET / HTTP/1.1\r\nHost: localhost\r\nX-",
-			"a connection that says little": "G",
+			"a body that does not come":   "POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n",
+			"a response that is not read": "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			"a header that does not end":  "GET / HTTP/1.1\r\nHost: localhost\r\nX-",
+			"a slow request":              "G",
 		} {
 			conn, err := c.Node("caller").DialContext(t.Context(), "tcp", "manager:7401")
 			if err != nil {
@@ -181,7 +181,7 @@ func TestPagesAreNotHeldUp(t *testing.T) {
 			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("%s: the connection is still open", name)
 			}
-			_ = conn.Close() // whatever became of it
+			_ = conn.Close() // in any state
 		}
 	})
 }

@@ -16,7 +16,7 @@ type Group struct {
 	ended chan error
 }
 
-// StartGroup starts a command in a process group of its own. Env is added to the environment of
+// StartGroup starts a command in a new process group. Env is added to the environment of
 // this process.
 func StartGroup(line, env []string, in io.Reader, out, errs io.Writer) (*Group, error) {
 	guard, err := newGuard()

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// A Launch says what to start.
+// A Launch describes a process to start.
 type Launch struct {
 	Program string
 	Args    []string

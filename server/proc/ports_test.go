@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// Those who look for ports at the same time find different ones, though nobody listens
-// on them yet, and none on which somebody does.
+// Concurrent searches for free ports return different ports, although no process listens on them yet, and
+// no port that is in use.
 func TestFreePorts(t *testing.T) {
 	turn.Lock()
 	taken := firstPort + (turn.next+5)%ports
 	turn.Unlock()
-	// Somebody else may have it, which is as good.
+	// Another process may use it, which is fine.
 	if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(taken))); err == nil {
 		defer l.Close() //nolint:errcheck // nobody connects
 	}

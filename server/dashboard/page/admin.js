@@ -1,4 +1,4 @@
-// Orders: only for who has logged in, and only after a question that says what will happen.
+// Orders: after a login, and after a confirmation of the plan.
 
 import { ask as call } from "./ask.js";
 import { model, stateOf } from "./model.js";
@@ -85,7 +85,7 @@ class Administrator {
     }
   }
 
-  // wanted asks somebody to log in who may not look without.
+  // wanted prompts for a login if viewers must authenticate.
   wanted() { if (!dialog.open) this.#ask(); }
 
   #ask() {
@@ -139,7 +139,7 @@ class Administrator {
     });
   }
 
-  // confirm says what an order would do, as the manager says beforehand, and then gives it.
+  // confirm shows the manager's plan of an order, and then sends the order.
   async #confirm(heading, text, word, path, order) {
     let plan;
     try {
@@ -156,7 +156,7 @@ class Administrator {
         make("label", {}, lose, " I mean it: this state may be lost"));
     }
     content.push(make("ul", { class: "plan" }, ...plan.moves.slice(0, 8).map(m =>
-      make("li", {}, `${rangeText(m)}: ${m.from || "nobody"} to ${m.to || "nobody"}${m.withState ? "" : ", without its state"}`)),
+      make("li", {}, `${rangeText(m)}: ${m.from || "none"} to ${m.to || "none"}${m.withState ? "" : ", without its state"}`)),
       plan.total > 8 ? make("li", {}, `and ${plan.total - 8} more`) : null));
     ask(heading, content, word, plan.shareLost > 0, () => this.#send("POST", path, { ...order, loseState: plan.shareLost > 0 && lose.checked }));
   }

@@ -18,7 +18,7 @@ filters.append(...Object.entries(kinds).map(([kind, word]) => make("label", {},
   } }), word)), search);
 filters.addEventListener("submit", event => event.preventDefault());
 
-// changeText says in a sentence what a change did.
+// changeText describes a change.
 export function changeText(c) {
   const range = rangeText(c), why = c.reason ? `: ${reasonText(c.reason)}` : "";
   switch (c.kind) {
@@ -32,7 +32,7 @@ function eventText(e) {
   switch (e.type) {
     case "change": return changeText(e.change);
     case "note": return `${e.note.owner ? e.note.owner + ": " : ""}${e.note.text}`;
-    case "leader": return e.leader.leader ? `${e.leader.leader} leads, in term ${e.leader.term}` : "nobody leads";
+    case "leader": return e.leader.leader ? `${e.leader.leader} leads, term ${e.leader.term}` : "no leader";
   }
   return e.text ?? e.type;
 }
@@ -61,7 +61,7 @@ export function events() {
   if (shown.length === 0) shown.push(none);
   const kept = new Set(shown);
   for (const old of [...list.children]) if (!kept.has(old)) old.remove();
-  let at = list.firstChild; // lines that stay are left alone: somebody may be reading them
+  let at = list.firstChild; // unchanged lines are kept, for readers
   for (const next of shown) {
     if (next === at) at = at.nextSibling;
     else list.insertBefore(next, at);

@@ -9,7 +9,7 @@ const form = document.getElementById("search"), input = document.getElementById(
 const answer = document.getElementById("why"), out = document.getElementById("explanation");
 let found = () => {}, newest = 0;
 
-// begin has keys explained. Whoever is told is called with each key that was found.
+// begin starts the form. It calls told with each key that was found.
 export function begin(told) {
   found = told;
   form.addEventListener("submit", event => {
@@ -39,7 +39,7 @@ export async function explain(key) {
     show(e);
     found(keyOf(e.found.key));
   } catch (error) {
-    if (mine === newest) say(`It cannot be said: ${error.message}`, true);
+    if (mine === newest) say(`No explanation: ${error.message}`, true);
   }
 }
 
@@ -50,7 +50,7 @@ function show(e) {
     facts([
       ["key", make("span", { class: "key" }, found.key + (e.name ? `, the hash of ${JSON.stringify(e.name)}` : ""))],
       ["range", make("span", { class: "key" }, rangeText(found))],
-      ["owner", found.owner ? make("span", {}, swatch(model.owner(found.owner)), `${found.owner} at ${found.addr}`) : make("span", { class: "bad" }, "nobody")],
+      ["owner", found.owner ? make("span", {}, swatch(model.owner(found.owner)), `${found.owner} at ${found.addr}`) : make("span", { class: "bad" }, "none")],
       ["generation", found.owner ? found.generation : "none"],
       ["as of", `LSN ${found.lsn}`],
     ]),
@@ -61,7 +61,7 @@ function show(e) {
       : history.truncated || history.more ? "What was before is no longer remembered, or not shown." : "That is all there was."));
 }
 
-// why puts into words what the history of a key says about where it is now.
+// why explains the current owner of a key by its history.
 export function why({ policy: name, found: { owner }, history: { entries } }) {
   const policy = name ? `the policy ${name}` : "the policy of the namespace";
   const merged = c => c.kind === "moved" && c.from === c.owner;
@@ -69,9 +69,9 @@ export function why({ policy: name, found: { owner }, history: { entries } }) {
   const joint = past.length < entries.length ? " Leases that lay side by side were made one since." : "";
   const [newest = {}, before = {}] = past;
   if (!owner && newest.kind === "vacated") {
-    return `Nobody has it: the lease of ${newest.owner} has ended (${newest.cause}), and ${policy} has not given it to anyone since.`;
+    return `No owner: the lease of ${newest.owner} has ended (${newest.cause}), and ${policy} has not granted it again.`;
   }
-  if (!owner) return "Nobody has it: no owner takes part, or none has yet.";
+  if (!owner) return "No owner: no owner has joined, or no lease is granted yet.";
   if (newest.owner === owner && newest.kind === "moved") return `${owner} has it, with its state, from ${newest.from}: ${movedWhy(newest, policy)}${joint}`;
   if (newest.owner !== owner || newest.kind !== "granted") return `${owner} has it; how it came to that is no longer remembered.${joint}`;
   const planned = newest.reason ? ` The plan that says so was made ${reasonText(newest.reason)}.` : "";

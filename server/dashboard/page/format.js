@@ -30,7 +30,7 @@ const calendar = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeS
 export const timeOf = at => clock.format(new Date(at));
 export const dateOf = at => calendar.format(new Date(at));
 
-// duration says how long something has lasted, in the largest unit that makes sense.
+// duration formats a duration in the largest suitable unit.
 export function duration(seconds) {
   const s = Math.max(0, Math.round(seconds));
   if (s < 120) return `${s} s`;
@@ -59,10 +59,10 @@ const reasons = {
   order: "because an operator asked for it", rebalance: "because an operator asked for the keys to be divided anew",
   configured: "because the namespace was configured otherwise", joint: "to make leases one that lay side by side",
 };
-// reasonText says why an owner was given a range, as the end of a sentence; "" if that is not known.
+// reasonText describes why an owner received a range, as the end of a sentence; "" if unknown.
 export const reasonText = reason => !reason ? "" : reasons[reason] ?? `for a reason that this page does not know (${reason})`;
 
-// colour tells owners apart: neighbours in number get hues far from each other. Nobody is 0.
+// colour distinguishes owners: adjacent numbers get distant hues. 0 means no owner.
 export function colour(owner, dark) {
   if (owner === 0) return dark ? "#5c1a1a" : "#f3c6c2";
   const hue = (owner * 137.508) % 360;

@@ -10,7 +10,7 @@ const patience = 3500;
 export class Link {
   #source = null;
   #begun = 0;      // when the page began to ask
-  #heard = 0;      // when the last frame came
+  #heard = 0;      // time of the last frame
   #id = "";        // of the last frame
   #refusal = "";   // why the manager does not let us look, in its words
   #denied;         // called when we may not look, or no longer
@@ -64,7 +64,7 @@ export class Link {
     });
   }
 
-  // leave ends the stream: nobody looks.
+  // leave ends the stream of a hidden page.
   leave() {
     this.#source?.close();
     this.#source = null;
@@ -80,7 +80,7 @@ export class Link {
     this.judge();
   }
 
-  // judge shows how fresh what is shown is.
+  // judge displays the age of the data.
   judge() {
     const now = performance.now(), silent = now - (this.#heard || this.#begun);
     const closed = this.#source === null;

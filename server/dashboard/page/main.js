@@ -55,12 +55,12 @@ const open = () => {
   changed();
   administrator.refresh(); // what one may do differs by namespace
 };
-// named is the namespace of an address that somebody may have typed.
+// named is the namespace of an address, which may be mistyped.
 function named(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // the manager says what is wrong with it
+    return text; // the manager returns the error
   }
 }
 addEventListener("hashchange", open);

@@ -4,14 +4,14 @@ import { model } from "./model.js";
 import { colour, darkness, dateOf, duration, facts, keyOf, keyText, make, percent, rangeText, swatch, counted } from "./format.js";
 
 const few = 360;    // so many arcs have lines between them, for who cannot tell colours
-const slots = 2880; // as many as can be told apart; a table with more ranges is drawn by what prevails
+const slots = 2880; // as many as can be distinguished; a table with more ranges is drawn by what prevails
 
 export class Ring {
   #canvas = document.getElementById("ring");
   #selected = document.getElementById("selected");
   #age = make("span"); // how old the selected range is
   #place = make("p", { class: "quiet" }); // which it is
-  #shown = "";         // what was last said about it
+  #shown = "";         // its last description
   #key = 0n;
   #explain;
   #extras;
@@ -41,7 +41,7 @@ export class Ring {
     }
     const dark = darkness.matches, all = [...arcs()];
     for (const [from, to, owner] of all) {
-      context.lineWidth = size * (owner ? .13 : .04); // what nobody has is thin
+      context.lineWidth = size * (owner ? .13 : .04); // vacant ranges are thin
       this.#arc(context, size * .37, from, to, colour(owner, dark));
     }
     context.lineWidth = size * .14;
@@ -76,7 +76,7 @@ export class Ring {
   #describe(i) {
     const at = model.rows[i], name = model.nameOf(at.owner);
     const text = rangeText(model.interval(i));
-    const who = name || "nobody";
+    const who = name || "none";
     this.#canvas.setAttribute("aria-valuemax", model.rows.length);
     this.#canvas.setAttribute("aria-valuenow", i + 1);
     this.#canvas.setAttribute("aria-valuetext", `range ${i + 1} of ${model.rows.length}: ${text}, ${percent(model.share(i))} of the keys, ${who}, generation ${at.generation}`);

@@ -6,7 +6,7 @@ import { lostText } from "./ring.js";
 import { Table } from "./table.js";
 import { bar, bytes, count, counted, dateOf, duration, facts, make, number, percent, rangeText, reasonText, swatch } from "./format.js";
 
-const notSaid = "The manager has not said.";
+const notSaid = "No data from the manager.";
 const part = id => document.getElementById(id);
 const named = name => make("span", {}, swatch(model.owner(name)), name);
 
@@ -25,7 +25,7 @@ export function figures() {
     ["lookups here", count(model.lookups?.total ?? 0), false],
     ["changes (LSN)", count(model.lsn), false],
     ["policy", policy || "?", false],
-    ["leader", model.status?.leader || "nobody", !model.status?.leader],
+    ["leader", model.status?.leader || "none", !model.status?.leader],
   ];
   const remark = part("remark"), words = !n ? "" : n.problem ? `Trouble: ${n.problem}.` : n.lull ? `Not balanced by load now: ${n.lull}.` : "";
   remark.textContent = words;
@@ -75,7 +75,7 @@ export function ownersTable() {
     return fair === 0 ? `${number(o.load)}/s` : `${number(o.load)}/s, ${number(100 * o.load / fair)} % of its share by weight`;
   };
   const table = new Table(part("owners"), {
-    caption: "Owners of the namespace", noun: "owner", label: "Filter by name, address or state", empty: () => model.known ? "Nobody has joined: all keys are vacant." : notSaid,
+    caption: "Owners of the namespace", noun: "owner", label: "Filter by name, address or state", empty: () => model.known ? "No owner has joined: all keys are vacant." : notSaid,
     rows: () => [...model.owners.values()].sort((a, b) => a.owner < b.owner ? -1 : a.owner > b.owner ? 1 : a.session < b.session ? -1 : 1),
     key: o => o.session, filter: (o, text) => `${o.owner} ${o.addr} ${stateOf(o)}`.toLowerCase().includes(text),
     columns: [
@@ -106,7 +106,7 @@ export function rangesTable(select) {
   const table = new Table(part("ranges"), {
     caption: "Ranges of the lease table", noun: "range", label: "Filter by owner or key", page: 15, empty: () => model.known ? "There is no such range." : notSaid,
     rows: () => rows, key: i => String(model.rows[i].start),
-    filter: (i, wanted) => (name(i) || "nobody").toLowerCase().includes(wanted) || text(i).includes(wanted),
+    filter: (i, wanted) => (name(i) || "none").toLowerCase().includes(wanted) || text(i).includes(wanted),
     columns: [
       {
         title: "Range", text, value: i => model.rows[i].start,
@@ -115,7 +115,7 @@ export function rangesTable(select) {
           return make("button", { type: "button", class: "key", title: "Show it on the ring", onclick: () => select(start) }, text(i));
         },
       },
-      { title: "Owner", text: i => name(i) || "nobody", value: name, cell: i => name(i) ? named(name(i)) : make("span", { class: "bad" }, "nobody") },
+      { title: "Owner", text: i => name(i) || "none", value: name, cell: i => name(i) ? named(name(i)) : make("span", { class: "bad" }, "none") },
       { title: "Share", number: true, text: i => percent(model.share(i)), value: i => model.share(i) },
       { title: "Generation", number: true, text: i => model.rows[i].owner ? String(model.rows[i].generation) : "-", value: i => model.rows[i].generation },
       { title: "Age", number: true, text: age, value: i => -model.rows[i].since },
@@ -149,7 +149,7 @@ export function movesTable() {
 export function hotTable(explain) {
   const table = new Table(part("hot"), {
     caption: "The keys that cost most", noun: "key", page: 10,
-    empty: () => model.hot ? "No key stands out; or the policy does not go by loads, and then nobody knows." : notSaid,
+    empty: () => model.hot ? "No hot keys, or the policy does not use loads." : notSaid,
     rows: () => model.hot ?? [], key: k => k.key,
     columns: [
       { title: "Key", text: k => k.key, cell: k => make("button", { type: "button", class: "key", title: "Explain", onclick: () => explain("0x" + k.key) }, k.key) },
@@ -168,7 +168,7 @@ export function lookupsTable() {
     columns: [
       { title: "From", text: l => l.addr || "?" },
       { title: "Lag", number: true, text: l => l.behind === 0 ? "none" : counted(l.behind, "change") },
-      { title: "Last asked", number: true, text: l => `${duration(l.heardAgoSeconds)} ago` },
+      { title: "Last request", number: true, text: l => `${duration(l.heardAgoSeconds)} ago` },
       { title: "Connected for", number: true, text: l => duration(l.connectedSeconds) },
     ],
   });
@@ -183,9 +183,9 @@ const pageOf = m => `${location.protocol}//${m.http}/${location.hash}`;
 
 function role(m) {
   if (m.leads) return make("span", { class: "good" }, "leads");
-  if (!m.heard) return make("span", { class: "bad" }, "not heard");
-  if (m.heardAgoSeconds) return make("span", { class: "bad" }, `not heard for ${duration(m.heardAgoSeconds)}`);
-  return m.addr === model.status.manager && !model.status.leader ? "nobody leads" : "stands by";
+  if (!m.heard) return make("span", { class: "bad" }, "no contact");
+  if (m.heardAgoSeconds) return make("span", { class: "bad" }, `silent for ${duration(m.heardAgoSeconds)}`);
+  return m.addr === model.status.manager && !model.status.leader ? "no leader" : "standby";
 }
 
 export function managers() {
@@ -196,19 +196,19 @@ export function managers() {
   if (part("managers").dataset.print === print) return;
   part("managers").dataset.print = print;
   const entries = [
-    ["this page is from", s.manager + (s.manager === s.leader ? ", which leads" : s.leader ? ", which stands by" : "")],
-    ["leader", s.leader ? `${s.leader}, in term ${s.term}` : make("span", { class: "bad" }, "nobody leads")],
+    ["this page is from", s.manager + (s.manager === s.leader ? ", the leader" : s.leader ? ", a standby" : "")],
+    ["leader", s.leader ? `${s.leader}, term ${s.term}` : make("span", { class: "bad" }, "no leader")],
     ["store", s.store],
     ...(s.warnings ?? []).map(w => ["warning", make("span", { class: "bad" }, w)]),
     ...all.map(m => ["manager", make("span", {}, m.http && m.addr !== s.manager ? make("a", { href: pageOf(m) }, m.addr) : m.addr,
       " ", role(m), m.build ? `, ${m.build}` : "")]),
     ...(model.members ?? []).map(m => ["store member", make("span", {}, `${m.name} at ${m.peerUrls[0] ?? ""} `,
-      make("span", { class: m.healthy ? "good" : "bad" }, m.learner ? "catching up" : m.healthy ? "healthy" : "does not answer"))]),
+      make("span", { class: m.healthy ? "good" : "bad" }, m.learner ? "catching up" : m.healthy ? "healthy" : "does not respond"))]),
   ];
   const oldest = terms.at(-1);
   part("managers").replaceChildren(facts(entries),
-    make("h3", {}, "Who has led"),
-    make("ol", { class: "terms", tabIndex: 0, "aria-label": "Who has led, the newest first" }, ...terms.map(t =>
-      make("li", {}, `${dateOf(t.at)}: ${t.leader || "nobody"}${t.leader ? ` in term ${t.term}` : ""}`))),
-    make("p", { class: "quiet" }, oldest ? `As far as the managers remember, since ${dateOf(oldest.at)}.` : "Nobody has, as far as this manager has seen."));
+    make("h3", {}, "Past leaders"),
+    make("ol", { class: "terms", tabIndex: 0, "aria-label": "Past leaders, newest first" }, ...terms.map(t =>
+      make("li", {}, `${dateOf(t.at)}: ${t.leader || "none"}${t.leader ? `, term ${t.term}` : ""}`))),
+    make("p", { class: "quiet" }, oldest ? `Known since ${dateOf(oldest.at)}.` : "This manager knows of none."));
 }

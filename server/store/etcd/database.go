@@ -21,22 +21,22 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
 )
 
-// A database is an etcd cluster as [kv.Store] needs it.
+// A database implements [kv.DB] for an etcd cluster.
 type database struct {
 	client *clientv3.Client
 	prefix string
-	room   *room        // nil: whoever runs the cluster sees to it
-	ended  func() error // why nothing works any more; nil function or nil error: it does
+	room   *room        // nil: the operator of the cluster manages space
+	ended  func() error // returns why the member has stopped; may be nil
 	close  func() error
 
-	directory string        // identity of the data directory; empty if unknown, or if it is not ours
-	cluster   atomic.Uint64 // id of the cluster that has last answered
+	directory string        // identity of the data directory; empty if unknown, or for an external cluster
+	cluster   atomic.Uint64 // id of the cluster in the last response
 }
 
 var _ kv.DB = (*database)(nil)
 
-// Identity implements [kv.DB]. The cluster's id is in the header of every response: a cluster
-// can be restored while we are connected.
+// Identity implements [kv.DB]. The cluster's id is in the header of every response: a cluster can be
+// restored during a connection.
 func (d *database) Identity() storage.Identity {
 	i := storage.Identity{Directory: d.directory}
 	if id := d.cluster.Load(); id != 0 {
@@ -47,8 +47,7 @@ func (d *database) Identity() storage.Identity {
 
 func (d *database) answered(h *pb.ResponseHeader) { d.cluster.Store(h.GetClusterId()) }
 
-// request bounds one request. Each has a context of its own, so that one that
-// times out leaves the others alone.
+// request bounds one request. Each has its own context, so that its timeout does not affect others.
 func (d *database) request(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, requestTimeout)
 }
@@ -81,8 +80,8 @@ func (d *database) Peek(ctx context.Context, key string) (kv.Entry, error) {
 	return d.entry(key, resp.Kvs), nil
 }
 
-// uncompacted is how many revisions the cluster has kept, if it has kept them
-// all; otherwise, or if it does not say, 0. It costs a read of one key.
+// uncompacted returns the number of revisions if the cluster has never been compacted, and otherwise
+// 0. It costs a read of one key.
 func (d *database) uncompacted(ctx context.Context) int64 {
 	ctx, cancel := d.request(ctx)
 	defer cancel()
@@ -156,8 +155,7 @@ func (d *database) entries(keys []string, responses []*pb.ResponseOp) []kv.Entry
 	return out
 }
 
-// rewatch is how long to wait before a watch that broke is begun again. Until
-// then the readers poll.
+// rewatch is the delay before a failed watch is restarted. Until then the readers poll.
 const rewatch = time.Second
 
 func (d *database) Watch(ctx context.Context, key string, seen func(kv.Entry)) {
@@ -181,15 +179,14 @@ func (d *database) Close() error { return d.close() }
 
 func (d *database) View() kv.View { return &view{d: d} }
 
-// A view reads at the revision that its first read finds.
+// A view reads at the revision of its first read.
 type view struct {
 	d        *database
 	revision int64
 }
 
-// options pins a read to the view's revision. The first read has none, and is
-// linearizable; so are the others, since a member that lags behind does not
-// have the revision yet.
+// options pins a read to the view's revision. The first read has none, and is linearizable; so are the
+// others, since a lagging member may not have the revision yet.
 func (v *view) options(more ...clientv3.OpOption) []clientv3.OpOption {
 	if v.revision == 0 {
 		return more
@@ -215,9 +212,8 @@ func (v *view) Get(ctx context.Context, keys ...string) ([]kv.Entry, error) {
 	return v.d.entries(keys, resp.Responses), nil
 }
 
-// Pages. Entries are at most half a megabyte each, so that the first page is
-// bounded whatever it meets; the pages after it are as large as those before
-// let expect.
+// Pages. Entries have at most half a megabyte, so the first page is bounded for all sizes; the size of
+// later pages is derived from the entries before.
 const (
 	firstPage = 16
 	maxPage   = 4096
@@ -239,7 +235,7 @@ func (v *view) Scan(ctx context.Context, span kv.Span, each func(kv.Entry) error
 				return err
 			}
 			size += len(row.Key) + len(row.Value)
-			from = string(row.Key) + "\x00" // the next key there can be
+			from = string(row.Key) + "\x00" // the next possible key
 		}
 		if !resp.More {
 			return nil
@@ -255,8 +251,7 @@ func (v *view) page(ctx context.Context, from, to string, limit int64) (*clientv
 	return v.d.client.Get(ctx, from, v.options(clientv3.WithRange(to), clientv3.WithLimit(limit))...)
 }
 
-// translate gives etcd's errors a kind, and those that somebody can do
-// something about a word about what.
+// translate gives etcd's errors a kind, and adds advice to those that the operator can fix.
 func translate(err error) error {
 	const op = "etcd"
 	var known rpctypes.EtcdError
@@ -273,12 +268,12 @@ func translate(err error) error {
 	case refusals[status.Code(err)]:
 		return leasehold.Errorf(op, leasehold.ErrInvalid, "", "%w", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return leasehold.Errorf(op, leasehold.ErrUnavailable, "", "no answer in time: %w", err)
+		return leasehold.Errorf(op, leasehold.ErrUnavailable, "", "no response in time: %w", err)
 	}
 	return &leasehold.Error{Op: op, Kind: leasehold.ErrUnavailable, Err: err}
 }
 
-// refusals are codes that stay the same however often one asks.
+// refusals are the codes that a retry does not change.
 var refusals = map[codes.Code]bool{
 	codes.InvalidArgument: true, codes.PermissionDenied: true, codes.Unauthenticated: true,
 }

@@ -15,16 +15,15 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 )
 
-// What is in a data directory.
+// Files in a data directory.
 const (
-	markerName = "leasehold.json"    // says whose it is
-	tempName   = markerName + ".tmp" // what it will say next
-	lockName   = "leasehold.lock"    // held by the process that uses it
+	markerName = "leasehold.json"    // the marker
+	tempName   = markerName + ".tmp" // the next marker, before it is renamed
+	lockName   = "leasehold.lock"    // locked by the running process
 	etcdName   = "etcd"              // etcd's own
 )
 
-// format is the version of the directory's layout that this code writes and
-// reads.
+// format is the layout version of the directory.
 const format = 1
 
 // A marker is the content of leasehold.json.
@@ -32,29 +31,27 @@ type marker struct {
 	Format  int    `json:"format"`
 	Member  string `json:"member"`
 	Cluster string `json:"cluster,omitempty"` // empty until the first start has succeeded
-	// Group has the names of the members that this one has met, its own too.
-	// Those that were removed since are among them.
+	// Group contains the names of all members that were ever in the group, including removed
+	// ones.
 	Group []string `json:"group,omitempty"`
 
-	// How the first start was meant, until it has succeeded. Without it a
-	// member that is killed while it joins, and is started again without being
-	// told that it joins, would form a group of its own: two groups, each with
-	// a leader, would serve the same owners.
+	// The configuration of the first start, until it has succeeded. A member that crashes while
+	// it joins, and restarts without the flag to join, would otherwise bootstrap a second group:
+	// two groups, each with a leader, would serve the same owners.
 	Members  map[string]string `json:"members,omitempty"`
 	Existing bool              `json:"existing,omitempty"`
 }
 
-// A dataDir is a directory that is ours and that nobody else uses.
+// A dataDir is a locked data directory.
 type dataDir struct {
 	path   string
 	lock   *fileutil.LockedFile
 	marker marker
 }
 
-// openDir takes a directory into use, or says why it cannot. In a directory
-// that is not this member's it changes nothing. If the directory knows how an
-// earlier first start was meant, and this start does not say, it is added to the
-// configuration.
+// openDir locks a directory and checks that it belongs to this member. It does not change a
+// directory that does not. If an earlier first start was interrupted, and this start has no group
+// configuration, that of the earlier one is used.
 func openDir(cfg *EmbedConfig) (*dataDir, error) {
 	path := cfg.Dir
 	if err := checkOurs(path); err != nil {
@@ -65,7 +62,7 @@ func openDir(cfg *EmbedConfig) (*dataDir, error) {
 	}
 	lock, err := fileutil.TryLockFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
-		return nil, dirError(path, leasehold.ErrExists, "another process uses it: stop that one, or give this one a directory of its own")
+		return nil, dirError(path, leasehold.ErrExists, "another process uses it\nStop that process, or choose another directory.")
 	}
 	if err != nil {
 		return nil, dirError(path, leasehold.ErrUnavailable, "cannot be locked: %w", err)
@@ -77,10 +74,8 @@ func openDir(cfg *EmbedConfig) (*dataDir, error) {
 	return d, nil
 }
 
-// Fresh reports whether a data directory says nothing about a group yet:
-// nobody has founded or joined one on it, or begun to. What else may be on a new
-// disk does not count. It is an error if the directory has something in it that
-// is not ours, or cannot be read.
+// Fresh reports whether a data directory has no group yet: none was bootstrapped or joined with it,
+// not even partially. Files such as lost+found are ignored. Foreign files are an error.
 func Fresh(dir string) (bool, error) {
 	if err := checkOurs(dir); err != nil {
 		return false, err
@@ -92,7 +87,7 @@ func Fresh(dir string) (bool, error) {
 	return d.marker.Cluster == "" && len(d.marker.Members) == 0, nil
 }
 
-// checkOurs refuses a directory that has something else in it.
+// checkOurs rejects a directory with foreign files.
 func checkOurs(path string) error {
 	files, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +96,7 @@ func checkOurs(path string) error {
 	if err != nil {
 		return dirError(path, leasehold.ErrInvalid, "cannot be read as a directory: %w", err)
 	}
-	known := []string{lockName, tempName, "lost+found"} // what may be there before the marker is
+	known := []string{lockName, tempName, "lost+found"} // may exist before the marker
 	foreign := ""
 	for _, f := range files {
 		if f.Name() == markerName {
@@ -144,15 +139,15 @@ func (d *dataDir) open(cfg *EmbedConfig) error {
 	if d.marker.Cluster == "" {
 		return d.begin(cfg)
 	}
-	// Without its data etcd would begin anew, as another cluster or as an
-	// amnesiac of the same.
+	// Without its data etcd would start anew: as another cluster, or as a member of the same
+	// one that has lost its log.
 	if err := d.hasData(); err != nil {
 		return dirError(d.path, leasehold.ErrInvalid, "its data is gone (%w): restore it from a backup or, in a group, remove the member and add it again with an empty directory", err)
 	}
 	return d.checkGroup(cfg.Members)
 }
 
-// check refuses a marker that is not this member's.
+// check rejects a marker of another member.
 func (d *dataDir) check(cfg *EmbedConfig) error {
 	m := &d.marker
 	switch {
@@ -168,24 +163,22 @@ func (d *dataDir) check(cfg *EmbedConfig) error {
 	return nil
 }
 
-// hasData says why etcd would find nothing to go on with.
+// hasData returns an error if etcd's files are missing.
 func (d *dataDir) hasData() error {
 	_, err := os.Stat(filepath.Join(d.etcd(), "member", "wal"))
 	return err
 }
 
-// identity names the directory that etcd's log is in. A copy has another identity, although
-// its content is the same. It is empty if the system does not provide one.
+// identity identifies the directory of etcd's log. A copy has another identity. It is empty if the
+// system does not provide one.
 func (d *dataDir) identity() string { return fileIdentity(filepath.Join(d.etcd(), "member", "wal")) }
 
-// begin notes how the first start is meant or, if this start does not say,
-// reminds it of what an earlier one said. The note is one write, and is there
-// before etcd has anything: whenever the process dies, the next start either
-// finds a directory that nobody has begun with, or goes on as the first was
-// meant. It refuses to join where a group was founded, and the other way round.
+// begin records the group configuration of the first start, or restores that of an interrupted
+// one. The marker is one write before etcd writes anything: after a crash the next start finds
+// either an unused directory, or the original configuration. It rejects a join of a directory that
+// bootstrapped a group, and vice versa.
 //
-// Later starts go on with the group that the data knows, whatever they say: one
-// that speaks of another is refused.
+// Later starts use the group in the data, and reject the configuration of another group.
 func (d *dataDir) begin(cfg *EmbedConfig) error {
 	m := &d.marker
 	if len(cfg.Members) == 0 {
@@ -206,9 +199,9 @@ func (d *dataDir) begin(cfg *EmbedConfig) error {
 	return d.save()
 }
 
-// checkGroup refuses members none of whom, but for this one, was ever in its
-// group. Who is in it may have changed, and where they are may have; but a member
-// that goes on with a group of its own must not be taken for one of another.
+// checkGroup rejects a member list without any former member of the group, other than this one.
+// Membership and addresses may have changed, but a member of one group must not be started as a
+// member of another.
 func (d *dataDir) checkGroup(members map[string]string) error {
 	m := &d.marker
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(members)), func(name string) bool { return name == m.Member })
@@ -219,7 +212,7 @@ func (d *dataDir) checkGroup(members map[string]string) error {
 	return dirError(d.path, leasehold.ErrInvalid, "its group is that of the members %q, and this start names the others %q: name the members of its group, or none; a new group begins with an empty directory", m.Group, others)
 }
 
-// maxGroup bounds how many names are kept of a group whose members come and go.
+// maxGroup bounds the number of recorded member names.
 const maxGroup = 64
 
 func (d *dataDir) joined(cluster string, group []string) error {
@@ -233,8 +226,7 @@ func (d *dataDir) joined(cluster string, group []string) error {
 	return d.save()
 }
 
-// save writes the marker so that after a crash it is either the old or the new
-// one.
+// save writes the marker atomically.
 func (d *dataDir) save() error {
 	text, err := json.MarshalIndent(d.marker, "", "  ")
 	if err != nil {

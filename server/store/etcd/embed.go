@@ -21,37 +21,35 @@ import (
 )
 
 // An Embedded is a member of etcd inside this process. It implements
-// store.Store, and lets the group grow and shrink.
+// store.Store, and manages the group's membership.
 //
-// If a disk is full to the last byte, etcd cannot go on without risking what it
-// has promised, and ends the process after logging why. Nothing that was
-// committed is lost; start again once there is room. The quota is there so that
-// it does not come to that.
+// If the disk is full, etcd cannot continue safely, and ends the process after logging the cause.
+// Committed data is not lost; restart the process when space is available. The quota prevents
+// this case.
 type Embedded struct {
 	*kv.Store
 	cfg    EmbedConfig
 	dir    *dataDir
 	server *embed.Etcd
-	peers  *peerServer // nil if the member is alone
+	peers  *peerServer // nil without a group
 	db     *database
 
 	aside aside
 
 	stop   context.CancelFunc // ends the goroutines
 	work   sync.WaitGroup
-	chores sync.WaitGroup // what must end before the member does
+	chores sync.WaitGroup // stopped before the member
 
-	// upkeep's own: when it last made room, and complained that there is none.
+	// Used only by upkeep: when it last freed space, and logged that there is none.
 	tidied, complained time.Time
 
 	closing atomic.Bool
-	done    chan struct{} // closed when the member has ended
-	failure error         // why, if it ended by itself; set before done is closed
+	done    chan struct{} // closed when the member has stopped
+	failure error         // the cause unless it was closed; set before done is closed
 }
 
-// Embed starts a member and returns once it takes part in its group, which
-// takes a majority of the members. If that does not happen before the context
-// ends, the error has kind Unavailable, and the member is stopped again.
+// Embed starts a member and returns when it has joined its group, which requires a majority of the
+// members. If the context ends before, the error has kind Unavailable, and the member is stopped.
 func Embed(ctx context.Context, cfg EmbedConfig) (*Embedded, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -122,8 +120,8 @@ func (m *Embedded) listen() error {
 	return err
 }
 
-// startServer starts etcd. What etcd panics about when it starts, a damaged
-// file or a disk that is full, is an error for whoever starts it.
+// startServer starts etcd, and converts panics of the start, such as for a damaged file or a full
+// disk, to errors.
 func startServer(ec *embed.Config) (e *embed.Etcd, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -133,11 +131,11 @@ func startServer(ec *embed.Config) (e *embed.Etcd, err error) {
 	return embed.StartEtcd(ec)
 }
 
-// cannotStart explains why etcd does not start. The group refuses a member that
-// it knows and that has forgotten everything: such a member would vote as if
-// nothing had been committed, and what was would be lost.
+// cannotStart explains why etcd does not start. The group rejects a known member that has lost its
+// data: it could vote against entries that it had acknowledged, and committed entries would be
+// lost.
 func (m *Embedded) cannotStart(err error) error {
-	if strings.Contains(err.Error(), "already been bootstrapped") { // etcd has no value for it
+	if strings.Contains(err.Error(), "already been bootstrapped") { // etcd has no sentinel error for it
 		return leasehold.Errorf(opEmbed, leasehold.ErrInvalid, m.cfg.Name,
 			"the group has a member of this name already, whose data is not in %s (%w): if it is lost, remove the member from the group, and then join the group anew with an empty directory",
 			m.cfg.Dir, err)
@@ -145,9 +143,8 @@ func (m *Embedded) cannotStart(err error) error {
 	return leasehold.Errorf(opEmbed, leasehold.ErrUnavailable, m.cfg.Name, "%w", err)
 }
 
-// token makes the cluster's name. Members that form a group together must come
-// to the same; whoever is alone draws one at random, so that two stores are
-// never taken for one.
+// token returns the cluster token. Members that bootstrap a group together must compute the same
+// one; a single member draws a random one, so that two stores never have the same identity.
 func (m *Embedded) token() string {
 	if len(m.cfg.Members) > 0 {
 		return "leasehold"
@@ -161,8 +158,8 @@ func (m *Embedded) follow() {
 	close(m.done)
 }
 
-// whyStopped says why etcd has stopped. By itself it stops only when it learns that it was removed.
-// It may learn that from another member, before it has applied the removal itself.
+// whyStopped returns why etcd has stopped. It stops itself only after its removal, of which another
+// member may have notified it before it applied the removal.
 func (m *Embedded) whyStopped() error {
 	if !m.closing.Load() {
 		return leasehold.Errorf(opEmbed, leasehold.ErrClosed, m.cfg.Name,
@@ -171,11 +168,11 @@ func (m *Embedded) whyStopped() error {
 	return leasehold.Errorf(opEmbed, leasehold.ErrClosed, m.cfg.Name, "the member has stopped")
 }
 
-// Done is closed when the member has ended, by Close or by itself.
+// Done is closed when the member has stopped, by Close or after a failure.
 func (m *Embedded) Done() <-chan struct{} { return m.done }
 
-// Err says why the member has ended: because it was removed from its group, or
-// was closed. It is nil while the member runs.
+// Err returns why the member has stopped: it was removed from its group, or closed. It is nil while
+// the member runs.
 func (m *Embedded) Err() error { return m.ended() }
 
 func (m *Embedded) ended() error {
@@ -187,11 +184,11 @@ func (m *Embedded) ended() error {
 	}
 }
 
-// Cluster names the group that the member belongs to. It never changes.
+// Cluster returns the id of the member's group, which never changes.
 func (m *Embedded) Cluster() string { return m.server.Server.Cluster().ID().String() }
 
-// group has the names of the members, sorted, but for those that have not
-// started yet. Our own is not known to the others before the first start.
+// group returns the sorted names of the started members. The others do not have this member's name
+// before its first start.
 func (m *Embedded) group() []string {
 	names := []string{m.cfg.Name}
 	for _, one := range m.server.Server.Cluster().Members() {
@@ -203,16 +200,16 @@ func (m *Embedded) group() []string {
 	return names
 }
 
-// shutdown ends the member. The store has no call under way.
+// shutdown stops the member. No call of the store may be in flight.
 func (m *Embedded) shutdown() error {
 	m.closing.Store(true)
 	m.stop()
-	m.chores.Wait() // a compaction that etcd is closed under writes to a closed file
+	m.chores.Wait() // a compaction must not write to a closed file
 	err := m.db.client.Close()
 	m.server.Close()
-	m.peers.close() // last: a leader that ends hands over first
+	m.peers.close() // last: a stopping leader first transfers its leadership
 	m.work.Wait()
-	if errors.Is(err, context.Canceled) { // closing an in-process client says so
+	if errors.Is(err, context.Canceled) { // the result of closing an in-process client
 		err = nil
 	}
 	return errors.Join(err, m.dir.close())
@@ -220,7 +217,7 @@ func (m *Embedded) shutdown() error {
 
 func (m *Embedded) abort() error {
 	if m.db != nil {
-		_ = m.db.client.Close() // it has nothing open
+		_ = m.db.client.Close() // it has no requests in flight
 	}
 	if m.server != nil {
 		m.server.Close()

@@ -17,82 +17,74 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// How large an embedded store may grow, in bytes.
+// Limits and defaults of an embedded store.
 const (
 	DefaultQuota = 2 << 30
-	MinQuota     = 16 << 20 // less has no room for a reserve
+	MinQuota     = 16 << 20 // a smaller one has no room for the reserve
 
 	DefaultElection = time.Second            // etcd's own
-	MinElection     = 500 * time.Millisecond // with less, busy processors would end leaderships
+	MinElection     = 500 * time.Millisecond // below this, load would cause elections
 )
 
 const opEmbed = "embed etcd"
 
 // An EmbedConfig describes a member inside this process.
 type EmbedConfig struct {
-	// Dir is the data directory: one that does not exist yet, an empty one, or
-	// the one that this member has used before. It belongs to the member
-	// alone.
+	// Dir is the data directory: a new one, an empty one, or that of an earlier start of this
+	// member. It is used by this member only.
 	Dir string
 
 	// Name is the member's name in its group; "leasehold" if empty.
 	Name string
 
-	// PeerURL is where the other members reach this one, such as
-	// "http://10.0.0.1:2380". Without it the member is alone and listens
-	// nowhere.
+	// PeerURL is the URL for the other members, such as "http://10.0.0.1:2380". Without it the
+	// member has no group and does not listen.
 	PeerURL string
-	// ListenPeer is the URL to listen on, with an IP address for its host. If
-	// it is empty it follows from PeerURL: the same if that has an IP address,
-	// and otherwise its port on all addresses.
+	// ListenPeer is the listen URL, with an IP address. Its default is PeerURL if that has an IP
+	// address, and otherwise its port on all addresses.
 	ListenPeer string
 
-	// Members are the peer URLs of all members by name, this one among them,
-	// when the group is formed or joined. Later, the data directory knows
-	// better and Members is ignored. Without it the member is alone.
+	// Members are the peer URLs of all members by name, this one included, for bootstrapping or
+	// joining a group. Later starts use the data directory, and ignore Members. Without it the
+	// member has no group.
 	Members map[string]string
-	// Existing says that the member joins a group that runs already, to which
+	// Existing means that the member joins a running group, to which
 	// [Embedded.AddMember] has added it.
 	Existing bool
-	// MustJoin says that the member must not found a group, not even one of
-	// its own: on a directory that belongs to none yet it starts only if it is
-	// Existing, now or when its first start was interrupted.
+	// MustJoin means that the member must not bootstrap a group, not even a single-member one:
+	// with a directory without a group it starts only if Existing is set, now or by an
+	// interrupted first start.
 	MustJoin bool
-	// Cluster is the group that the member must belong to, as
-	// [Embedded.Cluster] names it. If it is empty any will do.
+	// Cluster is the required group, as returned by [Embedded.Cluster]. Empty means any.
 	Cluster string
 
 	PeerTLS PeerTLS
 
-	// Quota bounds the store's file, in bytes; [DefaultQuota] if 0, and
-	// [MinQuota] at least. When about nine tenths are in use, what would make
-	// the store grow is refused, with an error of kind Limit. The rest is kept
-	// for what lets a leader go on: its record, and the end of leases.
+	// Quota bounds the store's file in bytes: [DefaultQuota] if 0, and at least [MinQuota]. When
+	// about nine tenths are used, writes that grow the store are rejected with an error of
+	// kind Limit. The rest is reserved for a leader's record and for the end of leases.
 	Quota int64
 
-	// Election is for how long members hear nothing of their leader before they elect
-	// another, or up to twice as long, since each draws its own time. It is the same for all members:
-	// [DefaultElection] if 0, and [MinElection] at least. While they elect, nothing is
-	// written: half of a manager's TTL leaves it time to renew its leadership.
+	// Election is the minimum election timeout; each member draws its own between this and twice
+	// this. It is the same for all members: [DefaultElection] if 0, and at least [MinElection].
+	// Writes wait for an election: half of a manager's TTL leaves time to renew its
+	// leadership.
 	Election time.Duration
 
 	Logger *slog.Logger // nil: the default logger
 }
 
-// PeerTLS is how members prove to each other who they are, over TLS 1.3. With it, peer
-// URLs begin with https.
+// PeerTLS configures mutual TLS 1.3 between members. With it, peer URLs begin with https.
 type PeerTLS struct {
-	// CertFile, KeyFile and CAFile, in PEM, are for the connections that the member
-	// makes. Etcd reads the certificate and its key for each of them, and CAFile, the
-	// authorities that the other's certificate must come from, once, when the member
-	// starts. The other's certificate must have the host of its peer URL.
+	// CertFile, KeyFile and CAFile are PEM files for outgoing connections. Etcd reloads the
+	// certificate and key for each connection, and loads CAFile, the trusted CAs, once at the
+	// start. The peer's certificate must contain the host of its peer URL.
 	CertFile, KeyFile, CAFile string
-	// Server is for those that others make: it must ask for certificates, and offer
-	// http/1.1 and nothing else. Package secure makes one that always goes by the
-	// files of now.
+	// Server is for incoming connections: it must request client certificates, and offer only
+	// http/1.1. Package secure creates one that reloads its files.
 	Server *tls.Config
-	// Allow, if set, reports why somebody who has connected must not. It is asked with
-	// each request, and once a second about connections that stand.
+	// Allow, if set, returns an error for a peer without permission. It is called for each
+	// request, and once a second for open connections.
 	Allow func(*tls.ConnectionState) error
 }
 
@@ -104,11 +96,11 @@ func (p *PeerTLS) validate(peerURL string) string {
 	given := p.Server != nil
 	switch {
 	case (p.CertFile != "") != given || (p.KeyFile != "") != given || (p.CAFile != "") != given:
-		return "a certificate, its key, whom to trust and a configuration for servers go together"
+		return "certificate, key, CAs and server configuration must be set together"
 	case p.Allow != nil && !given:
-		return "without TLS there is nobody to allow"
+		return "Allow requires TLS"
 	case peerURL != "" && strings.HasPrefix(peerURL, "https:") != given:
-		return "a peer URL begins with https if there is a certificate, and only then"
+		return "peer URLs must begin with https if, and only if, there is a certificate"
 	}
 	return ""
 }
@@ -125,19 +117,19 @@ func (c *EmbedConfig) validate() error {
 	}
 	switch {
 	case c.Quota < MinQuota:
-		return bad("its quota is %d bytes, want %d at least", c.Quota, int64(MinQuota))
+		return bad("quota is %d bytes, want at least %d", c.Quota, int64(MinQuota))
 	case c.Election < MinElection || c.Election > maxElection:
-		return bad("its members elect after %v, want %v to %v", c.Election, MinElection, maxElection)
+		return bad("election timeout is %v, want %v to %v", c.Election, MinElection, maxElection)
 	case c.Dir == "":
-		return bad("there is no data directory")
+		return bad("the data directory is missing")
 	case strings.ContainsAny(c.Name, "=,"):
-		return bad("a member's name has neither = nor ,")
+		return bad("a member's name must not contain = or ,")
 	case c.PeerURL == "" && (len(c.Members) > 0 || c.Existing || c.ListenPeer != ""):
-		return bad("a member of a group needs a peer URL at which the others reach it")
+		return bad("a member of a group requires a peer URL")
 	case len(c.Members) > 0 && c.Members[c.Name] != c.PeerURL:
-		return bad("the members say that it is at %q, and its peer URL is %q: make them the same", c.Members[c.Name], c.PeerURL)
+		return bad("its URL among the members is %q, and its peer URL is %q: make them the same", c.Members[c.Name], c.PeerURL)
 	case c.Existing && len(c.Members) < 2:
-		return bad("whoever joins a group needs the URLs of all its members")
+		return bad("a join requires the URLs of all members")
 	}
 	if wrong := c.PeerTLS.validate(c.PeerURL); wrong != "" {
 		return bad("%s", wrong)
@@ -158,14 +150,14 @@ func checkPeerURL(name, peer string) error {
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Port() != "" && u.Hostname() != "" && u.Path == "" {
 		return nil
 	}
-	return leasehold.Errorf(opEmbed, leasehold.ErrInvalid, name, "peer URL is %q, want something like http://10.0.0.1:2380", peer)
+	return leasehold.Errorf(opEmbed, leasehold.ErrInvalid, name, "peer URL is %q, want a URL such as http://10.0.0.1:2380", peer)
 }
 
 func (c *EmbedConfig) listen() (*url.URL, error) {
 	if c.ListenPeer != "" {
 		u, err := url.Parse(c.ListenPeer)
 		if err != nil || net.ParseIP(u.Hostname()) == nil {
-			return nil, leasehold.Errorf(opEmbed, leasehold.ErrInvalid, c.Name, "it is to listen on %q, want a URL with an IP address, such as http://0.0.0.0:2380", c.ListenPeer)
+			return nil, leasehold.Errorf(opEmbed, leasehold.ErrInvalid, c.Name, "listen URL is %q, want a URL with an IP address, such as http://0.0.0.0:2380", c.ListenPeer)
 		}
 		return u, nil
 	}
@@ -182,7 +174,7 @@ func (c *EmbedConfig) listen() (*url.URL, error) {
 // maxElection is etcd's own limit.
 const maxElection = 50 * time.Second
 
-// beatsPerElection is how often a leader is heard of in the time after which it is missed.
+// beatsPerElection is the number of heartbeats per election timeout.
 const beatsPerElection = 10
 
 func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
@@ -195,7 +187,7 @@ func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
 	ec.TickMs = ec.ElectionMs / beatsPerElection
 	ec.PeerTLSInfo, ec.TlsMinVersion = c.PeerTLS.info(), "TLS1.3"
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(c.Logger, slog.LevelWarn))
-	// What is older than a minute is of no use: a table is read in less.
+	// Revisions older than a minute are not needed: a table is read in less.
 	ec.AutoCompactionMode, ec.AutoCompactionRetention = embed.CompactorModePeriodic, "1m"
 	ec.BootstrapDefragThresholdMegabytes = defragLeast >> 20
 	if c.PeerURL != "" {
@@ -204,9 +196,8 @@ func (c *EmbedConfig) etcd(dir, token string) (*embed.Config, error) {
 			return nil, leasehold.Errorf(opEmbed, leasehold.ErrInvalid, c.Name, "peer URL: %w", err)
 		}
 		ec.AdvertisePeerUrls = []url.URL{*advertised}
-		// No client connects, but it is by a member's client URLs that etcd knows
-		// that the member was started before, and refuses it if it has lost its
-		// data since.
+		// No client connects, but etcd uses a member's client URLs to detect that the member
+		// was started before, and rejects it if it has lost its data since.
 		ec.AdvertiseClientUrls = []url.URL{*advertised}
 	}
 	ec.InitialCluster = ec.InitialClusterFromName(c.Name)

@@ -1,6 +1,6 @@
-// Package etcd keeps a manager group's data in etcd: in a cluster that is there
-// already ([Open]), or in a member that runs inside this process ([Embed]),
-// alone or with those of the other managers.
+// Package etcd keeps a manager group's data in etcd: in an existing cluster
+// ([Open]), or in an embedded member inside this process ([Embed]),
+// alone or in a group with those of the other managers.
 //
 // No lease, TTL or clock of etcd is used. Requests stay within etcd's default
 // limits, 128 operations and 1.5 MiB, whatever the size of a table.
@@ -28,33 +28,32 @@ import (
 // Defaults.
 const (
 	DefaultPrefix = "/leasehold/"
-	// requestTimeout bounds each single request. Shorter than the leader's TTL, it would let a leader
-	// try again in time; shorter than an election in etcd, it would fail more than it must.
+	// requestTimeout bounds each request. Below a leader's TTL it would permit a retry in time; below
+	// the duration of an election in etcd it would cause unnecessary failures.
 	requestTimeout = 5 * time.Second
 	// dialTimeout bounds Open if its context does not.
 	dialTimeout = 5 * time.Second
-	// manyRevisions is what a leader writes in a day or two: renewing its record
-	// every two thirds of a second makes 130,000.
+	// manyRevisions is the number of revisions that a leader writes in a day or two: renewing its
+	// record every two thirds of a second makes 130,000 per day.
 	manyRevisions = 200_000
 )
 
-// A Config says how to reach a cluster.
+// A Config describes a cluster.
 type Config struct {
 	Endpoints []string // host:port or URLs; at least one
 
-	// Prefix is what all keys begin with: [DefaultPrefix] unless told. It ends
-	// with a slash, which is added if it is missing. Groups of managers that
-	// share a cluster have different prefixes.
+	// Prefix is the prefix of all keys, by default [DefaultPrefix]. A missing trailing slash is
+	// added. Groups of managers that share a cluster have different prefixes.
 	Prefix string
 
 	TLS      *tls.Config // nil: without TLS
-	Username string      // without a name: no authentication
+	Username string      // empty: no authentication
 	Password secret.Text
 
 	Logger *slog.Logger // nil: the default logger
 }
 
-// A Store keeps everything in an etcd cluster. It implements store.Store.
+// A Store is a store in an etcd cluster. It implements store.Store.
 type Store struct {
 	*kv.Store
 }
@@ -82,10 +81,9 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Open connects to a cluster. It returns once the cluster has answered, or
-// with an error that names the endpoints: of kind Unavailable if they did not
-// answer before the context ended, or within five seconds if it has no
-// deadline, and of kind Invalid if they refused us.
+// Open connects to a cluster. It returns after a response of the cluster, or with an error that names
+// the endpoints: of kind Unavailable without a response before the context ends, or within five
+// seconds without a deadline, and of kind Invalid if they reject the credentials.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -100,21 +98,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	db := &database{client: client, prefix: cfg.Prefix, close: client.Close}
 	if _, err := db.View().Get(ctx, "record"); err != nil {
-		_ = client.Close() // the error that matters is the other
+		_ = client.Close() // the first error matters
 		return nil, unreachable(op, subject, err)
 	}
 	if revisions := db.uncompacted(ctx); revisions > manyRevisions {
-		cfg.Logger.Warn("this etcd cluster was never compacted, and fills up: start its members with --auto-compaction-retention=10m or the like",
+		cfg.Logger.Warn("this etcd cluster was never compacted, and fills up: start its members with --auto-compaction-retention=10m",
 			"endpoints", subject, "revisions", revisions)
 	}
 	return &Store{kv.New(db, kv.Config{})}, nil
 }
 
-// dial makes a client. With a user name that asks for a token, which the
-// client bounds by a timeout and not by a context.
+// dial creates a client. With a user name the client requests a token, with a timeout instead of a
+// context.
 func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
-	deadline, _ := ctx.Deadline()                       // Open has set one
-	wait := max(time.Millisecond, time.Until(deadline)) // to the client, 0 is for ever
+	deadline, _ := ctx.Deadline()                       // set by Open
+	wait := max(time.Millisecond, time.Until(deadline)) // 0 means no timeout
 	return clientv3.New(clientv3.Config{
 		Endpoints:            cfg.Endpoints,
 		DialTimeout:          wait,
@@ -123,16 +121,16 @@ func dial(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 		TLS:                  cfg.TLS,
 		Username:             cfg.Username,
 		Password:             cfg.Password.Reveal(),
-		Logger:               zapLogger(cfg.Logger, slog.LevelError), // it warns of every retry
+		Logger:               zapLogger(cfg.Logger, slog.LevelError), // warnings include every retry
 		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(connecting)},
 	})
 }
 
-// connecting is how soon a member that cannot be reached is tried again. Usual would be up
-// to two minutes, and leases run out in seconds.
+// connecting limits the backoff for unreachable members. The default maximum is two minutes, and
+// leases expire within seconds.
 var connecting = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
-	MinConnectTimeout: 5 * time.Second, // with TLS, by a member that is busy
+	MinConnectTimeout: 5 * time.Second, // for TLS with an overloaded member
 }
 
 func unreachable(op, subject string, err error) error {

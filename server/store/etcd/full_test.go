@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// An etcd cluster of one's own is full, and has raised its alarm: nothing is written, what was written can be
-// read, and what was refused is not there. When somebody has made room and dismissed the alarm, it goes on.
+// An external etcd cluster is full, and has raised its alarm: writes fail and have no effect, and reads
+// succeed. After the operator frees space and disarms the alarm, writes succeed again.
 func TestExternalStoreIsFull(t *testing.T) {
 	url := startServer(t, "http", "--quota-backend-bytes=4194304", "--backend-batch-limit=1")
 	s := open(t, etcd.Config{Endpoints: []string{url}})

@@ -12,13 +12,13 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// formGroup starts members together.
+// formGroup starts members concurrently.
 func formGroup(t testing.TB, tls etcd.PeerTLS, names ...string) map[string]*etcd.Embedded {
 	t.Helper()
 	return formGroupOf(t, func(string) etcd.PeerTLS { return tls }, names...)
 }
 
-// formGroupOf starts members together that each speak in a way of their own.
+// formGroupOf starts members concurrently, each with its own TLS configuration.
 func formGroupOf(t testing.TB, tls func(name string) etcd.PeerTLS, names ...string) map[string]*etcd.Embedded {
 	t.Helper()
 	scheme := "http://"
@@ -52,8 +52,8 @@ func formGroupOf(t testing.TB, tls func(name string) etcd.PeerTLS, names ...stri
 	return group
 }
 
-// TestGroup: what one member writes the others read, also with one of three
-// gone. They speak TLS to each other.
+// TestGroup: writes of one member are visible to the others, also after the failure of one of
+// three. They use mutual TLS.
 func TestGroup(t *testing.T) {
 	certs := newAuthority(t)
 	group := formGroup(t, certs.peers(t), "a", "b", "c")
@@ -90,7 +90,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestGroupStore runs the suite on a group of three that has lost one.
+// TestGroupStore runs the suite on a group of three with one failed member.
 func TestGroupStore(t *testing.T) {
 	group := formGroup(t, etcd.PeerTLS{}, "a", "b", "c")
 	if err := group["c"].Close(); err != nil {
@@ -103,7 +103,7 @@ func TestGroupStore(t *testing.T) {
 	runUnderPrefixes(t, group["a"])
 }
 
-// TestGrowAndShrink: one member becomes two, learns to vote, and becomes one
+// TestGrowAndShrink: a second member joins, is promoted to voter, and is removed
 // again.
 func TestGrowAndShrink(t *testing.T) {
 	dir := t.TempDir()
@@ -127,7 +127,7 @@ func TestGrowAndShrink(t *testing.T) {
 	if again, _, err := a.AddMember(t.Context(), "b", url); err != nil || again.ID != added.ID {
 		t.Errorf("added again: %+v, %v", again, err)
 	}
-	takeOver(t, a, "m1") // a member that does not come is in nobody's way
+	takeOver(t, a, "m1") // a member that never starts does not affect the quorum
 	urls := map[string]string{}
 	for _, m := range all {
 		urls[m.Name] = m.PeerURLs[0]

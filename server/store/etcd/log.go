@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// zapLogger returns a logger for etcd that writes into ours what is at least
-// as bad as least. At info level etcd writes some sixty lines for each start.
+// zapLogger returns a logger for etcd that forwards entries of at least a level to slog. At info
+// level etcd writes about sixty lines per start.
 func zapLogger(to *slog.Logger, least slog.Level) *zap.Logger {
 	return zap.New(&bridge{to: to.With("component", "etcd"), least: least})
 }
@@ -33,8 +33,8 @@ func (b *bridge) With(fields []zapcore.Field) zapcore.Core {
 	return &bridge{b.to, b.least, slices.Concat(b.fields, fields)}
 }
 
-// pointless are warnings about what an embedded member does not have: ports
-// for clients, and users.
+// pointless are warnings about features that an embedded member does not use: client ports and
+// users.
 var pointless = []string{
 	"Running http and grpc server on single port. This is not recommended for production.",
 	"simple token is not cryptographically signed",
@@ -47,8 +47,7 @@ func (b *bridge) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.Check
 	return to
 }
 
-// served is what etcd says when it no longer listens, as an error even if it
-// was closed.
+// served is etcd's error when it stops listening, even after a regular close.
 const served = "setting up serving from embedded etcd failed."
 
 func closed(message string, fields []zapcore.Field) bool {
@@ -77,8 +76,7 @@ func (b *bridge) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 func (b *bridge) Sync() error { return nil }
 
-// level translates a level. What ends the process is an error: slog knows
-// nothing worse.
+// level translates a level. Fatal levels become errors, the highest level of slog.
 func level(l zapcore.Level) slog.Level {
 	switch {
 	case l >= zapcore.ErrorLevel:

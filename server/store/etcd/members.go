@@ -19,14 +19,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 )
 
-// A Member is one manager's embedded store. Its name is empty until it has
-// started for the first time.
+// A Member is the embedded store of one manager. Its name is empty before its first start.
 type Member = store.Member
 
-// probeTimeout is how long a member has to show that it is alive.
+// probeTimeout is the timeout of a health check.
 const probeTimeout = time.Second
 
-// Members returns the members of the group, after asking each how it is.
+// Members returns the members of the group, with the result of a health check of each.
 func (m *Embedded) Members(ctx context.Context) ([]Member, error) {
 	const op = "list members"
 	asking, cancel := m.db.request(ctx)
@@ -40,8 +39,8 @@ func (m *Embedded) Members(ctx context.Context) ([]Member, error) {
 	return members, nil
 }
 
-// list asks for the members, and again while the store changes its leader: somebody asks just
-// because a member has died, and that may have been the one that led.
+// list requests the members, and retries during an election of the store: a caller often lists
+// members because one has failed, which may have been the leader.
 func (m *Embedded) list(ctx context.Context) (*clientv3.MemberListResponse, error) {
 	const pause = 100 * time.Millisecond
 	for {
@@ -66,11 +65,11 @@ func toMembers(list []*pb.Member) []Member {
 	return out
 }
 
-// probe fills in who is healthy. We are; the others must answer.
+// probe checks the health of the other members; this one is healthy.
 func (m *Embedded) probe(ctx context.Context, members []Member) {
 	trip, err := transport.NewTransport(m.cfg.PeerTLS.info(), probeTimeout)
 	if err != nil {
-		return // nobody can be asked
+		return // there is no transport to check with
 	}
 	defer trip.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -100,29 +99,27 @@ func answers(ctx context.Context, trip http.RoundTripper, peers []string) bool {
 	})
 }
 
-// AddMember prepares the group for one more member and returns it, and all
-// members with it: what the new member starts with as EmbedConfig.Members,
-// beside Existing. It does not vote until it has caught up, which the group
-// sees to by itself, so that the group is never worse off for a member that
-// does not come. Only one member can be on its way at a time; adding that one
-// again changes nothing.
+// AddMember adds a member to the group as a learner. It returns the member, and all members
+// for [EmbedConfig.Members] of the new one, which starts with Existing. The learner is promoted
+// automatically when it has caught up, so a member that never starts does not affect the quorum.
+// Only one member can be joining at a time; adding the same one again changes nothing.
 func (m *Embedded) AddMember(ctx context.Context, name, peerURL string) (Member, []Member, error) {
 	const op = "add member"
 	if err := checkPeerURL(name, peerURL); err != nil {
 		return Member{}, nil, err
 	}
 	if m.cfg.PeerURL == "" {
-		return Member{}, nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "this member has no peer URL, so that no other could reach it: start it again with one")
+		return Member{}, nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "this member has no peer URL, which the others need to connect: restart it with one")
 	}
 	before, err := m.Members(ctx)
 	if err != nil {
 		return Member{}, nil, err
 	}
 	if slices.ContainsFunc(before, func(b Member) bool { return b.Name == name }) {
-		return Member{}, nil, leasehold.Errorf(op, leasehold.ErrExists, name, "there is a member of that name: remove it first, or choose another name")
+		return Member{}, nil, leasehold.Errorf(op, leasehold.ErrExists, name, "a member with this name exists: remove it first, or choose another name")
 	}
 	awaited := func(b Member) bool { return b.Name == "" && slices.Equal(b.PeerURLs, []string{peerURL}) }
-	if i := slices.IndexFunc(before, awaited); i >= 0 { // it was added, and has not come yet
+	if i := slices.IndexFunc(before, awaited); i >= 0 { // it was added, and has not started yet
 		before[i].Name = name
 		return before[i], before, nil
 	}
@@ -140,8 +137,8 @@ func (m *Embedded) AddMember(ctx context.Context, name, peerURL string) (Member,
 	return all[i], all, nil
 }
 
-// RemoveMember makes the group smaller by one member, dead or alive, which is
-// given by its name or its id in hexadecimal. A member that is removed ends.
+// RemoveMember removes a member, which may be down, by its name or its id in hexadecimal. The
+// removed member stops.
 func (m *Embedded) RemoveMember(ctx context.Context, nameOrID string) error {
 	const op = "remove member"
 	members, err := m.Members(ctx)
@@ -155,7 +152,7 @@ func (m *Embedded) RemoveMember(ctx context.Context, nameOrID string) error {
 		return leasehold.Errorf(op, leasehold.ErrNotFound, nameOrID, "no member has this name or id")
 	}
 	if len(members) == 1 {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, nameOrID, "it is the last member: without it the group's data is gone")
+		return leasehold.Errorf(op, leasehold.ErrInvalid, nameOrID, "it is the last member: its removal would lose the group's data")
 	}
 	err = m.reconfigure(ctx, func(ctx context.Context) error {
 		_, err := m.db.client.MemberRemove(ctx, members[i].ID)
@@ -167,20 +164,19 @@ func (m *Embedded) RemoveMember(ctx context.Context, nameOrID string) error {
 	return nil
 }
 
-// mistrust is for how long etcd lets nobody change the group after its members
-// have met, and a bit: it waits for connections to last.
-const mistrust = 6 * time.Second
+// stabilizeTime is a little longer than the time for which etcd rejects membership changes after
+// its members have connected.
+const stabilizeTime = 6 * time.Second
 
-// reconfigure makes a change of the group. If etcd refuses it because too few
-// members are connected, it tries for as long as that may come from the group
-// being young, unless the context ends before.
+// reconfigure changes the membership. While etcd rejects the change because too few members are
+// connected, it retries for the stabilize time, or until the context ends.
 func (m *Embedded) reconfigure(ctx context.Context, change func(context.Context) error) error {
 	const pause = 250 * time.Millisecond
 	again := time.NewTicker(pause)
 	defer again.Stop()
-	limit := time.Now().Add(mistrust)
+	limit := time.Now().Add(stabilizeTime)
 	if end, ok := ctx.Deadline(); ok && end.Before(limit) {
-		limit = end.Add(-2 * pause) // whoever asked is to hear why
+		limit = end.Add(-2 * pause) // leave time to return the cause
 	}
 	for {
 		asking, cancel := m.db.request(ctx)
@@ -190,7 +186,7 @@ func (m *Embedded) reconfigure(ctx context.Context, change func(context.Context)
 			return err
 		}
 		err = leasehold.Errorf("etcd", leasehold.ErrUnavailable, "",
-			"%w: too few members are connected to change the group; start those that are down, or try again in a few seconds", err)
+			"%w: too few members are connected for a membership change; start the members that are down, or retry in a few seconds", err)
 		select {
 		case <-ctx.Done():
 			return err
@@ -202,8 +198,8 @@ func (m *Embedded) reconfigure(ctx context.Context, change func(context.Context)
 	}
 }
 
-// moveTo tells the group where this member is reached, if that has changed
-// since it was last started. Without a URL it stays where it was.
+// moveTo updates this member's peer URL in the group if it has changed since the last start.
+// Without a URL the old one stays.
 func (m *Embedded) moveTo(ctx context.Context, peerURL string) error {
 	self := m.server.Server.Cluster().Member(m.server.Server.MemberID())
 	if peerURL == "" || self == nil || slices.Equal(self.PeerURLs, []string{peerURL}) {

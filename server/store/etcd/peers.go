@@ -21,38 +21,36 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 )
 
-// Etcd's own listener takes whoever has a certificate of the right authority, reads that
-// authority once, and has room for everybody who says nothing. So a member's peers connect
-// to a listener of ours, behind a gate, and etcd answers them there. Its connections to
-// others are its own.
+// Etcd's own peer listener accepts every certificate of the CA, loads the CA only once, and does
+// not limit idle connections. So peers connect to this package's listener, with its limits, and
+// etcd serves them there. Etcd makes the outgoing connections itself.
 
 const (
-	// maxPeerConns is how many connections peers may have: each has a handful.
+	// maxPeerConns bounds the connections of peers; each peer has a handful.
 	maxPeerConns = 256
-	// peersEvery is how often it is asked whether those who are connected still may.
+	// peersEvery is the interval at which the permissions of connected peers are checked.
 	peersEvery = time.Second
-	// strangersEvery is how often the log hears of those who may not.
+	// strangersEvery limits the log of rejected peers.
 	strangersEvery = 10 * time.Second
-	// resendWithin bounds how long TCP waits until it sends again what was lost, where the
-	// system lets us: it takes no less. When members have been cut off from each other it
-	// would otherwise wait for as long again as that lasted, and etcd for it: members write
-	// to connections that others have made and that those never give up, since the limits
-	// for reading that etcd means to set on them are not in force (up to 3.8.0-alpha.0 its
-	// NewTimeoutTransport sets Dial where DialContext is set, which comes first).
+	// resendWithin bounds TCP's retransmission timeout, on systems that permit it; the kernel has a
+	// minimum. After a partition TCP would otherwise back off for as long again as the partition
+	// lasted, and so would etcd: members write to connections that others opened and never give
+	// up, since etcd's read timeouts are not in force (up to 3.8.0-alpha.0 its
+	// NewTimeoutTransport sets Dial where DialContext is set, which takes precedence).
 	resendWithin = time.Second
-	// resendFor is for how long it goes on with that, some 15 minutes as it does by itself. If
-	// it were only so often, a connection would end after 15 s, for the member that writes to it;
-	// and the one that reads would wait until it hears of that, by its next keepalive.
+	// resendFor is the total time of retransmissions, about 15 minutes as by default. With only the
+	// default number of retransmissions a connection would fail after 15 s for the writer, and the
+	// reader would notice only by its next keepalive.
 	resendFor = 15 * time.Minute
 )
 
-// A peerServer is where the other members connect.
+// A peerServer accepts the connections of the other members.
 type peerServer struct {
 	listener net.Listener
-	allow    func(*tls.ConnectionState) error // nil: everybody who got this far
+	allow    func(*tls.ConnectionState) error // nil: every authenticated peer
 	logger   *slog.Logger
 	server   *http.Server
-	stop     chan struct{} // closed when it is to end
+	stop     chan struct{} // closed by close
 	running  sync.WaitGroup
 
 	mu    sync.Mutex
@@ -69,13 +67,13 @@ func listenPeers(at *url.URL, cfg *EmbedConfig) (*peerServer, error) {
 	return newPeerServer(l, cfg), nil
 }
 
-// resending makes a listener's connections send again soon what was lost, if the system can.
+// resending bounds the retransmission timeout of a listener's connections, if the system can.
 func resending(logger *slog.Logger) transport.ListenerOption {
 	return func(o *transport.ListenerOptions) {
-		o.ListenConfig.SetMultipathTCP(false) // which cannot be told to
+		o.ListenConfig.SetMultipathTCP(false) // it does not support the option
 		o.ListenConfig.Control = func(_, _ string, socket syscall.RawConn) error {
 			if err := resendSoon(socket); err != nil {
-				logger.Info("managers that were cut off from each other may take as long again to find each other: this system does not bound how long TCP waits until it sends again (Linux does since 6.15)", "why", err)
+				logger.Info("after a partition managers may take as long again to reconnect: this system does not bound TCP's retransmission timeout (Linux 6.15 and later do)", "why", err)
 			}
 			return nil
 		}
@@ -99,7 +97,7 @@ func (p *peerServer) serve(member http.Handler, secured *tls.Config) {
 	}
 	p.running.Go(func() {
 		if err := connlimit.Serve(p.server, p.listener, connlimit.Config{Conns: maxPeerConns, Logger: p.logger}); !errors.Is(err, http.ErrServerClosed) {
-			p.logger.Error("the other members of the group can no longer connect", "address", p.listener.Addr(), "why", err)
+			p.logger.Error("the other members of the group cannot connect any more", "address", p.listener.Addr(), "why", err)
 		}
 	})
 	if p.allow != nil {
@@ -113,23 +111,23 @@ func (p *peerServer) guard(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.allow(r.TLS); err != nil {
-			p.complain("somebody who is no manager wanted to speak to the store", r.RemoteAddr, err)
+			p.complain("store connection rejected: the peer is not a manager", r.RemoteAddr, err)
 			w.Header().Set("Connection", "close")
-			http.Error(w, "this is for managers: "+err.Error(), http.StatusForbidden)
+			http.Error(w, "only managers may connect: "+err.Error(), http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// complain tells the log, but not as often as a member tries again.
+// complain logs at a limited rate, since members retry often.
 func (p *peerServer) complain(what, from string, why error) {
 	if before, ok := p.complaints.Allow(struct{}{}, 1); ok {
 		p.logger.Warn(what, "from", from, "why", why, "others_before", before)
 	}
 }
 
-// note remembers who is connected. It is called for every connection as it comes and goes.
+// note tracks the open connections. It is called for every change of a connection's state.
 func (p *peerServer) note(c net.Conn, state http.ConnState) {
 	over, ok := c.(*tls.Conn)
 	if !ok {
@@ -146,8 +144,8 @@ func (p *peerServer) note(c net.Conn, state http.ConnState) {
 	}
 }
 
-// review ends the connections of those who no longer may: members keep them for as long
-// as they live.
+// review closes the connections of peers that have lost their permission: members keep
+// connections open for their lifetime.
 func (p *peerServer) review() {
 	ticker := time.NewTicker(peersEvery)
 	defer ticker.Stop()
@@ -161,8 +159,8 @@ func (p *peerServer) review() {
 		for c := range p.conns {
 			state := c.ConnectionState()
 			if err := p.allow(&state); err != nil {
-				p.complain("a member of the group may no longer be one: its connection ends", c.RemoteAddr().String(), err)
-				_ = c.NetConn().Close() // without a farewell, which could wait
+				p.complain("store connection closed: the peer is not permitted any more", c.RemoteAddr().String(), err)
+				_ = c.NetConn().Close() // without a TLS close message, which could block
 				delete(p.conns, c)
 			}
 		}
@@ -176,9 +174,9 @@ func (p *peerServer) close() {
 	}
 	close(p.stop)
 	if p.server == nil {
-		_ = p.listener.Close() // nobody was let in
+		_ = p.listener.Close() // nothing was accepted
 		return
 	}
-	_ = p.server.Close() // the member has said farewell
+	_ = p.server.Close() // the etcd member has already stopped
 	p.running.Wait()
 }

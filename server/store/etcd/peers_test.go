@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// kin are managers and others with certificates of one authority.
+// kin are managers and other parties with certificates of one CA.
 type kin struct {
 	t       *testing.T
 	dir     string
@@ -53,7 +53,7 @@ func files(dir string) secure.Config {
 	return secure.Config{Cert: in("tls.crt"), Key: in("tls.key"), Roots: in("ca.crt")}
 }
 
-// peers is how a manager speaks to others.
+// peers is the TLS configuration of a manager.
 func (k *kin) peers(name string) etcd.PeerTLS {
 	f := files(filepath.Join(k.dir, "manager", name))
 	server := k.keepers[name].ServerTLS(secure.Required)
@@ -72,7 +72,7 @@ func (k *kin) allow(state *tls.ConnectionState) error {
 	return errors.New("it is no manager")
 }
 
-// get asks a member for its version, as somebody else.
+// get requests a member's version with another identity.
 func (k *kin) get(as, url string) (status int, err error) {
 	transport := &http.Transport{DialTLSContext: k.keepers[as].DialTLS, DisableKeepAlives: true}
 	request, err := http.NewRequestWithContext(k.t.Context(), http.MethodGet, url+"/version", nil)
@@ -86,8 +86,8 @@ func (k *kin) get(as, url string) (status int, err error) {
 	return answer.StatusCode, answer.Body.Close()
 }
 
-// TestPeers: members speak to managers, and to nobody else who has a certificate of the
-// same authority, or none. When a manager is one no longer, the others go on.
+// TestPeers: members accept managers, and reject other certificates of the same CA, and clients
+// without one. When a manager loses its permission, the others continue.
 func TestPeers(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	k := newKin(t, names...)

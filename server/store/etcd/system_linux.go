@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileIdentity returns the inode number and the birth time of a file. An inode number alone
-// may be reused for a copy.
+// fileIdentity returns the inode number and the birth time of a file. An inode number alone may be
+// reused for a copy.
 func fileIdentity(path string) string {
 	var s unix.Statx_t
 	const want = unix.STATX_INO | unix.STATX_BTIME
@@ -18,9 +18,8 @@ func fileIdentity(path string) string {
 	return fmt.Sprintf("%x-%x.%x", s.Ino, s.Btime.Sec, s.Btime.Nsec)
 }
 
-// resendSoon bounds how long a socket, and those that it accepts, wait until they send
-// again what was not acknowledged, and has them go on with it for as long as others do.
-// Linux can do that since 6.15.
+// resendSoon bounds the retransmission timeout of a socket and of the connections that it accepts,
+// and keeps the default total time of retransmissions. It requires Linux 6.15.
 func resendSoon(socket syscall.RawConn) (err error) {
 	if failed := socket.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_RTO_MAX_MS, int(resendWithin.Milliseconds()))

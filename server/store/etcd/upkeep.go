@@ -19,25 +19,23 @@ import (
 )
 
 const (
-	// upkeepEvery is how often a member looks after itself. A look that finds
-	// nothing to do costs microseconds.
+	// upkeepEvery is the interval of upkeep. Without work it costs microseconds.
 	upkeepEvery = time.Second
-	// tidyEvery is how often old revisions are removed while there is hardly
-	// any room. More often, tables could not be read meanwhile.
+	// tidyEvery is the minimum interval of compactions when space is low. More frequent
+	// compactions would break reads of tables.
 	tidyEvery = 5 * time.Second
-	// complainEvery is how often the log says that there is no room.
+	// complainEvery limits the log of missing space.
 	complainEvery = time.Minute
 
-	// The file is rewritten without its holes when it has at least defragLeast
-	// bytes and more than half of them are holes. Nothing is read or written
-	// meanwhile, for about a second per 200 MB of content: with more content
-	// than defragMost it is left for the next start.
+	// The file is defragmented when at least defragLeast bytes and more than half of it are
+	// free. This blocks reads and writes for about a second per 200 MB of content: with more
+	// content than defragMost it waits for the next start.
 	defragEvery = 10 * time.Minute
 	defragLeast = 64 << 20
 	defragMost  = 128 << 20
 )
 
-// upkeep does what etcd leaves to its operator, until the context ends.
+// upkeep performs the operator's tasks of etcd until the context ends.
 func (m *Embedded) upkeep(ctx context.Context) {
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
@@ -59,12 +57,12 @@ func (m *Embedded) upkeep(ctx context.Context) {
 	}
 }
 
-// someTime is between d and twice d, so that the members of a group do not
-// all do the same at the same time.
+// someTime draws a duration between d and twice d, so that the members of a group do not work at the
+// same time.
 func someTime(d time.Duration) time.Duration { return d + rand.N(d) } //nolint:gosec // for a pause
 
-// promoteLearners gives members that have caught up a vote. etcd refuses it to
-// those that have not. The leader alone tries.
+// promoteLearners promotes members that have caught up to voters. Etcd rejects the others. Only the
+// leader tries.
 func (m *Embedded) promoteLearners(ctx context.Context) {
 	s := m.server.Server
 	if s.Leader() != s.MemberID() {
@@ -78,14 +76,13 @@ func (m *Embedded) promoteLearners(ctx context.Context) {
 		_, err := m.db.client.MemberPromote(asking, uint64(one.ID))
 		cancel()
 		if err == nil {
-			m.cfg.Logger.Info("etcd member has caught up and votes now", "member", one.Name, "id", one.ID.String())
+			m.cfg.Logger.Info("etcd member has caught up, and votes from now on", "member", one.Name, "id", one.ID.String())
 		}
 	}
 }
 
-// keepRoom makes room when there is hardly any, if old revisions or holes in
-// the file take it. It also ends the state in which etcd refuses all writes
-// because its quota was used up.
+// keepRoom frees space when little is left, by compaction and defragmentation. It also disarms
+// etcd's alarm for a used-up quota, which rejects all writes.
 func (m *Embedded) keepRoom(ctx context.Context) {
 	alarm := m.noSpace()
 	if alarm == nil && !m.db.room.tight() {
@@ -104,12 +101,11 @@ func (m *Embedded) keepRoom(ctx context.Context) {
 		asking, cancel := m.db.request(ctx)
 		_, err = m.db.client.AlarmDisarm(asking, (*clientv3.AlarmMember)(alarm))
 		cancel()
-		m.cfg.Logger.Warn("etcd had used up its quota, and has room again", "error", err)
+		m.cfg.Logger.Warn("the quota was used up, and space is available again", "error", err)
 	}
 }
 
-// noSpace returns this member's alarm that its quota is used up, if it has
-// raised it.
+// noSpace returns this member's alarm for a used-up quota, if there is one.
 func (m *Embedded) noSpace() *pb.AlarmMember {
 	s := m.server.Server
 	for _, alarm := range s.Alarms() {
@@ -126,11 +122,11 @@ func (m *Embedded) complain(err error) {
 	}
 	m.complained = time.Now()
 	b := m.server.Server.Backend()
-	m.cfg.Logger.Error("the store is full, and nothing new is granted: delete namespaces, or start with a larger quota",
+	m.cfg.Logger.Error("the store is full, and no leases are granted: delete namespaces, or start with a larger quota",
 		slog.Int64("used", b.SizeInUse()), slog.Int64("file", b.Size()), slog.Int64("quota", m.cfg.Quota), slog.Any("error", err))
 }
 
-// makeRoom removes old revisions and, if that helps, the holes they leave.
+// makeRoom removes old revisions and, if that frees enough, defragments the file.
 func (m *Embedded) makeRoom(ctx context.Context) error {
 	s := m.server.Server
 	asking, cancel := m.db.request(ctx)
@@ -140,10 +136,10 @@ func (m *Embedded) makeRoom(ctx context.Context) error {
 			return err
 		}
 	}
-	s.KV().Commit() // so that the sizes are those after the compaction
+	s.KV().Commit() // updates the sizes
 	used := s.Backend().SizeInUse()
 	if s.Backend().Size() <= m.db.room.mostSize() || used+used/20 > m.db.room.mostUsed() {
-		return nil // there is no need, or too little to gain
+		return nil // no need, or too little gain
 	}
 	return s.Defragment()
 }
@@ -156,39 +152,36 @@ func (m *Embedded) defragment() {
 	}
 	began := time.Now()
 	err := m.server.Server.Defragment()
-	m.cfg.Logger.Info("etcd's file was rewritten without its holes",
+	m.cfg.Logger.Info("etcd's file was defragmented",
 		slog.Int64("before", size), slog.Int64("after", b.Size()), slog.Duration("took", time.Since(began)), slog.Any("error", err))
 }
 
-// A room is what is left of a quota. It keeps a reserve for what must be written
-// even when there is hardly any: were it used up by tables and their history, a
-// leader could not renew its record, and all leases would end.
+// A room tracks the free part of a quota. It keeps a reserve for essential writes: if tables and
+// their history used it up, a leader could not renew its record, and all leases would end.
 //
-// Its methods may be called from many goroutines at once.
+// Its methods are safe for concurrent use.
 type room struct {
-	file  func() backend.Backend // another one after it was rewritten
+	file  func() backend.Backend // changes after a defragmentation
 	quota int64
 
 	mu         sync.Mutex
-	size, used int64 // as they were last seen
-	since      int64 // what was admitted since they changed
+	size, used int64 // at the last update
+	since      int64 // bytes admitted since then
 }
 
-// etcd refuses every write once the file has the size of the quota, holes
-// included. Before that, nothing that grows is written when so much is in use, or
-// when the file has become so large.
+// etcd rejects every write when the file reaches the quota, free pages included. Growing writes are
+// rejected earlier, when this much is used, or the file has the size of mostSize.
 func (r *room) mostUsed() int64 { return r.quota / 10 * 9 }
 func (r *room) mostSize() int64 { return r.quota / 20 * 19 }
 
-// tight reports whether nothing that grows is written.
+// tight reports whether growing writes are rejected.
 func (r *room) tight() bool {
 	b := r.file()
 	return b.SizeInUse() > r.mostUsed() || b.Size() > r.mostSize()
 }
 
-// admit lets so many bytes be written, or says why not. The file's sizes lag
-// behind by a tenth of a second, in which much can be written: until they change
-// it counts itself.
+// admit accepts a write of so many bytes, or returns an error. The file's sizes are updated only
+// every tenth of a second; in between admit counts itself.
 func (r *room) admit(bytes int) error {
 	b := r.file()
 	size, used := b.Size(), b.SizeInUse()
@@ -199,53 +192,50 @@ func (r *room) admit(bytes int) error {
 	}
 	if used+r.since > r.mostUsed() || size+r.since > r.mostSize() {
 		return leasehold.Errorf("etcd", leasehold.ErrLimit, "",
-			"nothing was written: %d bytes of the quota of %d are in use, and the rest is kept for the leader record; delete namespaces, or start with a larger quota",
+			"write rejected: %d bytes of the quota of %d are in use, and the rest is reserved for the leader record; delete namespaces, or start with a larger quota",
 			used+r.since, r.quota)
 	}
 	r.since += int64(bytes)
 	return nil
 }
 
-// Space returns how many bytes of the member's quota are in use, and how many may be
-// before nothing that grows is written. It may be called from many goroutines at once,
-// and does not wait.
+// Space returns the used bytes of the member's quota, and the limit for growing writes. It is safe
+// for concurrent use, and does not block.
 func (m *Embedded) Space() (used, most int64) {
 	r := m.db.room
 	b := r.file()
 	used, most = b.SizeInUse(), r.mostUsed()
-	if b.Size()-r.mostSize() > used-most { // holes count too, once the file is large
+	if b.Size()-r.mostSize() > used-most { // free pages count, too, once the file is large
 		used, most = b.Size(), r.mostSize()
 	}
 	return max(0, used), most
 }
 
 const (
-	// transferTimeout is how long a member has to take over. Nothing is written
-	// until it has or, after an election timeout, etcd gives up.
+	// transferTimeout is the timeout of a leadership transfer. Writes block until it completes
+	// or etcd aborts it after an election timeout.
 	transferTimeout = 2 * time.Second
-	// transferLag is by how many entries a member may be behind that is asked to
-	// take over: as many as it catches up with in a moment.
+	// transferLag is the maximum number of entries by which a transfer target may lag: it
+	// catches up with these in milliseconds.
 	transferLag = 64
 
-	// After a transfer there is a pause, so that members that pass the lead to
-	// and fro leave time for writes. After each that fails in a row it doubles.
+	// The minimum pause after a transfer, so that repeated transfers leave time for writes. It
+	// doubles after each consecutive failure.
 	leastPause = time.Minute
 	mostPause  = 32 * time.Minute
 )
 
-// StepAside lets another member lead etcd's own group, if this one does and
-// there is another that can: one that answers, and has almost all that was
-// committed. The manager that leads calls it: were its process to die, the group
-// would otherwise be without a leader itself for a second or two, and the
+// StepAside transfers the leadership of etcd's group, if this member has it, to a member that
+// responds and has almost all committed entries. The leading manager calls it: if one process had
+// both leaderships and failed, etcd's group would be without a leader for a second or two, and the
 // standbys could not take over meanwhile.
 //
-// It may be called often, and mostly costs nothing. A transfer costs a round
-// trip of the leader's writes to another process, which is little beside the
-// disk; one that fails keeps everybody from writing for up to a second, and is
-// not tried again for minutes.
+// It may be called often, and is usually free. After a transfer the leader's writes take a round
+// trip to another process, which is small compared to the disk. A failed transfer blocks writes
+// for up to a second, and is retried only after minutes.
 //
-// What etcd knows about the other members it tells only once per process. In a
-// process with several members, the one that was started last can step aside.
+// Etcd publishes the progress of members once per process. In a process with several members only
+// the one that was started last can step aside.
 func (m *Embedded) StepAside(ctx context.Context) error {
 	s := m.server.Server
 	if s.Leader() != s.MemberID() {
@@ -258,7 +248,7 @@ func (m *Embedded) StepAside(ctx context.Context) error {
 	}
 	status, ok := raftStatus()
 	if !ok || status.ID != uint64(s.MemberID()) || len(status.Config.Voters.IDs()) < 3 {
-		return nil // of two, neither can do without the other
+		return nil // in a group of two, both are needed anyway
 	}
 	next, ok := m.aside.choose(successors(&status))
 	if !ok {
@@ -270,13 +260,13 @@ func (m *Embedded) StepAside(ctx context.Context) error {
 	m.aside.tried(time.Now(), next, err)
 	if err != nil {
 		return leasehold.Errorf("step aside", leasehold.ErrUnavailable, m.cfg.Name,
-			"member %x does not take over: %w; next try after %v", next, err, m.aside.pause)
+			"member %x does not take over: %w; next attempt after %v", next, err, m.aside.pause)
 	}
 	return nil
 }
 
-// raftStatus returns what the member that this process started last knows of
-// its group. etcd publishes it, and nothing else that says who has caught up.
+// raftStatus returns the Raft status of the member that this process started last. Etcd publishes
+// no other information about the progress of members.
 func raftStatus() (raft.Status, bool) {
 	published, ok := expvar.Get("raft.status").(expvar.Func)
 	if !ok {
@@ -286,7 +276,7 @@ func raftStatus() (raft.Status, bool) {
 	return status, ok
 }
 
-// successors are the members that can take over from a leader, sorted.
+// successors returns the members that can take over from a leader, sorted.
 func successors(leader *raft.Status) []uint64 {
 	var ids []uint64
 	for id, p := range leader.Progress {
@@ -299,12 +289,12 @@ func successors(leader *raft.Status) []uint64 {
 	return ids
 }
 
-// An aside remembers how stepping aside went.
+// An aside is the state of StepAside.
 type aside struct {
 	mu    sync.Mutex
-	last  uint64        // the member that was asked last
-	until time.Time     // nobody is asked before
-	pause time.Duration // after the last
+	last  uint64        // the target of the last transfer
+	until time.Time     // no transfer before this time
+	pause time.Duration // after the last transfer
 }
 
 func (a *aside) choose(sorted []uint64) (uint64, bool) {
