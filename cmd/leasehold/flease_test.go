@@ -265,7 +265,7 @@ func TestFleaseBadFlags(t *testing.T) {
 		{"run --id 1 --members " + one + " --epsilon 0", "want more than 0"},
 		{"run --id 1 --members " + one + " --drift 0", "want more than 0"},
 		{"run --id 1 --members " + one + ",1=127.0.0.1:7002 --control 127.0.0.1:0", "member 1 twice"},
-		{"run --id 1 --members " + one + ",2=127.0.0.1:7001 --control 127.0.0.1:0", "the address of both member 1 and member 2"},
+		{"run --id 1 --members " + one + ",2=127.0.0.1:7001 --control 127.0.0.1:0", "address of both member 1 and member 2"},
 		{"run --id 1 --members 127.0.0.1:7001", "want a positive id and an address"},
 		{"run --id 1 --members 1=7001", "want host:port"},
 		{"run --id 1 --members " + one + " --control 0.0.0.0:7001", "want a loopback address"},

@@ -30,7 +30,7 @@ func TestConnectionMistakes(t *testing.T) {
 	}{
 		"plaintext":           {nil, "no manager answers: " + f.addrs[0] + ": the server closed the connection\n", "pass your certificate with --tls-dir"},
 		"CA of another group": {[]string{"--tls-dir", create("other.example.org", time.Now())}, "no manager answers: ", "Check the server's certificate with 'leasehold pki show'"},
-		"no certificate":      {[]string{"--tls-ca", f.of("ca.crt")}, "there was neither", "Authenticate with a certificate"},
+		"no certificate":      {[]string{"--tls-ca", f.of("ca.crt")}, "has neither", "Authenticate with a certificate"},
 		"wrong role":          {[]string{"--tls-dir", f.of("owner", "sessions", "a")}, "has the role owner", "no rule that grants this identity the permission"},
 		"wrong clock":         {[]string{"--tls-dir", create("example.org", time.Now().Add(48*time.Hour))}, "is not valid before", ""},
 		"unknown namespace":   {append(own, "-n", "session"), `"session"`, ""},

@@ -89,8 +89,8 @@ func TestSkimmer(t *testing.T) {
 	}
 }
 
-// TestSkimmerReadsNonsense: the message after a malformed one is parsed.
-func TestSkimmerReadsNonsense(t *testing.T) {
+// TestSkimmerReadsInvalidMessages: the message after a malformed one is parsed.
+func TestSkimmerReadsInvalidMessages(t *testing.T) {
 	var got []update
 	s := &skimmer{receive: func(u update) { got = append(got, u) }}
 	s.Take(append([]byte{0, 0, 0, 0, 100}, bytes.Repeat([]byte{0xff}, 100)...))

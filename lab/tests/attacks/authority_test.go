@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-const domain = "siege.test"
+const domain = "attacks.test"
 
 // other is the attackers' namespace. Their permissions are limited to it.
 const other = "other"
@@ -62,10 +62,10 @@ func parties() []pki.Party {
 
 // extraRules are further rules of the policy.
 const extraRules = `
-  - identity: spiffe://siege.test/owner/other/mallory
+  - identity: spiffe://attacks.test/owner/other/mallory
     role: lookup
     namespaces: [other]
-  - identity: spiffe://siege.test/operator/landlord
+  - identity: spiffe://attacks.test/operator/landlord
     role: operator
     namespaces: [other]
   - identity: spiffe://house.test/lookup

@@ -115,9 +115,9 @@ type callCase struct {
 }
 
 const (
-	mallory  = "spiffe://siege.test/owner/other/mallory"
-	landlord = "spiffe://siege.test/operator/landlord"
-	manager2 = "spiffe://siege.test/manager/m2"
+	mallory  = "spiffe://attacks.test/owner/other/mallory"
+	landlord = "spiffe://attacks.test/operator/landlord"
+	manager2 = "spiffe://attacks.test/manager/m2"
 )
 
 // calls returns calls that are refused.
@@ -130,9 +130,9 @@ func calls() (all []callCase) {
 	named := withCommonName("owner/honest/owner-0")
 	for name, cert := range map[string]func(*testing.T, *authority) *tls.Certificate{
 		"the right name only as common name": signedBy(rootCA, named, withURIs()),
-		"the right name as mail address":     signedBy(rootCA, withURIs(), withMails("owner-0@siege.test")),
+		"the right name as mail address":     signedBy(rootCA, withURIs(), withMails("owner-0@attacks.test")),
 		"only the right IP address":          signedBy(rootCA, withURIs(), withAddresses("127.0.0.1")),
-		"a host name with a wildcard":        signedBy(rootCA, withURIs(), withHosts("*.siege.test")),
+		"a host name with a wildcard":        signedBy(rootCA, withURIs(), withHosts("*.attacks.test")),
 		"a token's name in a certificate":    signedBy(secondCA, withURIs(&url.URL{Scheme: "token", Opaque: "reader"})),
 		"a host's identity written as URI":   signedBy(secondCA, withURIs(&url.URL{Scheme: "dns", Opaque: "owner-0"})),
 	} {
@@ -141,16 +141,16 @@ func calls() (all []callCase) {
 	// Callers with another identity.
 	for name, c := range map[string]callCase{
 		"the right common name, another identity": {cert: signedBy(rootCA, named, withIdentity("owner/other/mallory")), reason: "has no role for this in namespace", caller: mallory},
-		"an identity that has no rule":            {cert: signedBy(rootCA, withIdentity("stranger")), reason: "has no role", caller: "spiffe://siege.test/stranger"},
-		"an identity in capitals":                 {cert: signedBy(rootCA, withIdentity("Owner/honest/owner-0")), reason: "has no role", caller: "spiffe://siege.test/Owner/honest/owner-0"},
-		"an identity with a longer path":          {cert: signedBy(rootCA, withIdentity("owner/honest/owner-0/x")), reason: "has no role", caller: "spiffe://siege.test/owner/honest/owner-0/x"},
-		"an identity with a shorter path":         {cert: signedBy(rootCA, withIdentity("owner/honest")), reason: "has no role", caller: "spiffe://siege.test/owner/honest"},
-		"an identity of another domain":           {cert: signedBy(secondCA, withURIs(&url.URL{Scheme: "spiffe", Host: "siege.test.evil", Path: "/owner/honest/owner-0"})), reason: "has no role", caller: "spiffe://siege.test.evil"},
+		"an identity that has no rule":            {cert: signedBy(rootCA, withIdentity("stranger")), reason: "has no role", caller: "spiffe://attacks.test/stranger"},
+		"an identity in capitals":                 {cert: signedBy(rootCA, withIdentity("Owner/honest/owner-0")), reason: "has no role", caller: "spiffe://attacks.test/Owner/honest/owner-0"},
+		"an identity with a longer path":          {cert: signedBy(rootCA, withIdentity("owner/honest/owner-0/x")), reason: "has no role", caller: "spiffe://attacks.test/owner/honest/owner-0/x"},
+		"an identity with a shorter path":         {cert: signedBy(rootCA, withIdentity("owner/honest")), reason: "has no role", caller: "spiffe://attacks.test/owner/honest"},
+		"an identity of another domain":           {cert: signedBy(secondCA, withURIs(&url.URL{Scheme: "spiffe", Host: "attacks.test.evil", Path: "/owner/honest/owner-0"})), reason: "has no role", caller: "spiffe://attacks.test.evil"},
 		"the owner's name as host name":           {cert: signedBy(rootCA, withURIs(), withHosts("owner-0")), reason: "has no role", caller: "dns:owner-0"},
 		"the owner of another namespace":          {cert: certificateOf("owner/other/mallory"), reason: "has no role for this in namespace", caller: mallory},
-		"another owner's name":                    {cert: certificateOf("owner/honest/traitor"), reason: `may not use the owner name "owner-0"`, caller: "spiffe://siege.test/owner/honest/traitor"},
-		"a lookup":                                {cert: certificateOf("lookup/honest"), reason: "has the role lookup", caller: "spiffe://siege.test/lookup/honest"},
-		"an operator":                             {cert: certificateOf("operator/chief"), reason: "has the role operator", caller: "spiffe://siege.test/operator/chief"},
+		"another owner's name":                    {cert: certificateOf("owner/honest/traitor"), reason: `may not use the owner name "owner-0"`, caller: "spiffe://attacks.test/owner/honest/traitor"},
+		"a lookup":                                {cert: certificateOf("lookup/honest"), reason: "has the role lookup", caller: "spiffe://attacks.test/lookup/honest"},
+		"an operator":                             {cert: certificateOf("operator/chief"), reason: "has the role operator", caller: "spiffe://attacks.test/operator/chief"},
 		"a manager":                               {cert: certificateOf("manager/m2"), reason: "has the role manager", caller: manager2},
 	} {
 		c.name, c.method, c.want = "joins as owner-0: "+name, hold, codes.PermissionDenied
@@ -161,7 +161,7 @@ func calls() (all []callCase) {
 		"a name that looks alike": "trаitor", "a name with a zero": "traitor\x00", "a pattern": "{name}", "a name in capitals": "Traitor",
 		"a name of 60,000 bytes": strings.Repeat("n", 60_000), "a script": "<script>alert(1)</script>", "right to left": "\u202etraitor",
 	} {
-		add(callCase{name: "hostile owner: " + name, cert: certificateOf("owner/honest/traitor"), method: hold, request: holdRequest(namespace, hostile, 8), want: codes.PermissionDenied, reason: "may not use the owner name", caller: "spiffe://siege.test/owner/honest/traitor"})
+		add(callCase{name: "hostile owner: " + name, cert: certificateOf("owner/honest/traitor"), method: hold, request: holdRequest(namespace, hostile, 8), want: codes.PermissionDenied, reason: "may not use the owner name", caller: "spiffe://attacks.test/owner/honest/traitor"})
 	}
 	for name, hostile := range map[string]string{
 		"none": "", "dots": "../honest", "a star": "*", "capitals": "HONEST", "a zero": "honest\x00", "a space": "honest ", "60,000 bytes": strings.Repeat("n", 60_000),
@@ -174,13 +174,13 @@ func calls() (all []callCase) {
 		leaseholdv1.AdminService_ListHistory_FullMethodName, leaseholdv1.AdminService_ListChanges_FullMethodName, leaseholdv1.AdminService_ListHotKeys_FullMethodName,
 		leaseholdv1.AdminService_ListLookups_FullMethodName, leaseholdv1.AdminService_ListMoves_FullMethodName,
 	} {
-		add(callCase{name: "a lookup of another namespace: " + method, cert: certificateOf("lookup/other"), method: method, want: codes.PermissionDenied, reason: "has no role for this in namespace", caller: "spiffe://siege.test/lookup/other"})
+		add(callCase{name: "a lookup of another namespace: " + method, cert: certificateOf("lookup/other"), method: method, want: codes.PermissionDenied, reason: "has no role for this in namespace", caller: "spiffe://attacks.test/lookup/other"})
 	}
 	for _, method := range []string{getStatus, follow, owners, create, update, remove, drain, move, rebalance, members, addMember, expel, share} {
-		add(callCase{name: "an owner: " + method, cert: certificateOf("owner/honest/traitor"), method: method, want: codes.PermissionDenied, reason: "has the role owner", caller: "spiffe://siege.test/owner/honest/traitor"})
+		add(callCase{name: "an owner: " + method, cert: certificateOf("owner/honest/traitor"), method: method, want: codes.PermissionDenied, reason: "has the role owner", caller: "spiffe://attacks.test/owner/honest/traitor"})
 	}
 	for _, method := range []string{create, remove, drain, members, share} {
-		add(callCase{name: "a lookup: " + method, cert: certificateOf("lookup/other"), method: method, want: codes.PermissionDenied, reason: "has the role lookup", caller: "spiffe://siege.test/lookup/other"})
+		add(callCase{name: "a lookup: " + method, cert: certificateOf("lookup/other"), method: method, want: codes.PermissionDenied, reason: "has the role lookup", caller: "spiffe://attacks.test/lookup/other"})
 	}
 	for _, method := range []string{create, update, remove, drain, move, rebalance} {
 		add(callCase{name: "an operator of another namespace: " + method, cert: certificateOf("operator/landlord"), method: method, want: codes.PermissionDenied, reason: "has no role for this in namespace", caller: landlord})
@@ -191,23 +191,23 @@ func calls() (all []callCase) {
 	for _, method := range []string{create, remove, drain} {
 		add(callCase{name: "a manager: " + method, cert: certificateOf("manager/m2"), method: method, want: codes.PermissionDenied, reason: "has the role manager", caller: manager2})
 	}
-	add(callCase{name: "an operator: " + share, cert: certificateOf("operator/chief"), method: share, want: codes.PermissionDenied, reason: "has the role operator", caller: "spiffe://siege.test/operator/chief"})
+	add(callCase{name: "an operator: " + share, cert: certificateOf("operator/chief"), method: share, want: codes.PermissionDenied, reason: "has the role operator", caller: "spiffe://attacks.test/operator/chief"})
 	return append(all, spoofs()...)
 }
 
 // spoofs returns calls that claim to be forwarded by a manager.
 func spoofs() []callCase {
 	const caller, forwarded = "leasehold-caller", "leasehold-forwarded"
-	chief := []string{forwarded, "1", caller, "spiffe://siege.test/operator/chief"}
+	chief := []string{forwarded, "1", caller, "spiffe://attacks.test/operator/chief"}
 	return []callCase{
 		{name: "forwarded without credentials", header: chief, method: drain, want: codes.Unauthenticated, reason: "requires a manager's certificate"},
-		{name: "forwarded by an owner", cert: certificateOf("owner/other/mallory"), header: chief, method: drain, want: codes.PermissionDenied, reason: "only managers may forward", caller: "spiffe://siege.test/operator/chief"},
-		{name: "forwarded by an operator", cert: certificateOf("operator/landlord"), header: chief, method: remove, want: codes.PermissionDenied, reason: "only managers may forward", caller: "spiffe://siege.test/operator/chief"},
-		{name: "forwarded by a lookup as an owner", cert: certificateOf("lookup/other"), header: []string{caller, "spiffe://siege.test/owner/honest/owner-0"}, method: hold, want: codes.PermissionDenied, reason: "only managers may forward", caller: "spiffe://siege.test/owner/honest/owner-0"},
+		{name: "forwarded by an owner", cert: certificateOf("owner/other/mallory"), header: chief, method: drain, want: codes.PermissionDenied, reason: "only managers may forward", caller: "spiffe://attacks.test/operator/chief"},
+		{name: "forwarded by an operator", cert: certificateOf("operator/landlord"), header: chief, method: remove, want: codes.PermissionDenied, reason: "only managers may forward", caller: "spiffe://attacks.test/operator/chief"},
+		{name: "forwarded by a lookup as an owner", cert: certificateOf("lookup/other"), header: []string{caller, "spiffe://attacks.test/owner/honest/owner-0"}, method: hold, want: codes.PermissionDenied, reason: "only managers may forward", caller: "spiffe://attacks.test/owner/honest/owner-0"},
 		{name: "forwarded by an owner that also claims to be a manager", cert: certificateOf("owner/other/mallory"), header: append([]string{caller, manager2}, chief...), method: drain, want: codes.PermissionDenied, reason: "only managers may forward", caller: manager2},
 		{name: "forwarded without a caller", cert: certificateOf("manager/m2"), header: []string{forwarded, "1"}, method: remove, want: codes.PermissionDenied, reason: "without its caller", caller: manager2},
 		{name: "forwarded for a malformed identity", cert: certificateOf("manager/m2"), header: []string{caller, "x y"}, method: drain, want: codes.PermissionDenied, reason: "invalid identity", caller: manager2},
-		{name: "forwarded for a pattern", cert: certificateOf("manager/m2"), header: []string{caller, "spiffe://siege.test/owner/honest/{name}"}, method: hold, want: codes.PermissionDenied, reason: "invalid identity", caller: manager2},
+		{name: "forwarded for a pattern", cert: certificateOf("manager/m2"), header: []string{caller, "spiffe://attacks.test/owner/honest/{name}"}, method: hold, want: codes.PermissionDenied, reason: "invalid identity", caller: manager2},
 		{name: "forwarded for a caller without permission", cert: certificateOf("manager/m2"), header: []string{caller, mallory}, method: drain, want: codes.PermissionDenied, reason: "has the role", caller: mallory},
 		{name: "forwarded for an expired token", cert: certificateOf("manager/m2"), header: []string{caller, "token:old"}, method: drain, want: codes.Unauthenticated, reason: "expired", caller: "token:old"},
 		{name: "a caller that claims to be a standby", cert: certificateOf("operator/landlord"), header: []string{"leasehold-manager-bin", "evil.example:7400", forwarded, "1"}, method: getStatus, want: codes.PermissionDenied, reason: "without its caller", caller: landlord},

@@ -64,7 +64,7 @@ func TestFloods(t *testing.T) {
 		if !oneOf(got, "status 8 |closed") {
 			t.Errorf("%d calls on each connection, outcome: %s", stream/2, got)
 		}
-		c.wantAudited(t, "spiffe://siege.test/lookup/other", getStatus, "exceeds 200 calls per second")
+		c.wantAudited(t, "spiffe://attacks.test/lookup/other", getStatus, "exceeds 200 calls per second")
 	})
 	c.attack(t, "calls on one connection", func(t *testing.T) {
 		r, begun := c.dialHTTP2(t, "operator/landlord"), time.Now()

@@ -95,7 +95,7 @@ func TestTokens(t *testing.T) {
 	})
 	c.attack(t, "a rule removed while its stream is open", func(t *testing.T) {
 		stream := c.openFollow(t, k.certificate(t, "owner/other/mallory"), other)
-		k.write(t, k.policy, strings.Replace(k.text(), "identity: spiffe://siege.test/owner/other/mallory\n", "identity: spiffe://siege.test/owner/other/nobody\n", 1))
+		k.write(t, k.policy, strings.Replace(k.text(), "identity: spiffe://attacks.test/owner/other/mallory\n", "identity: spiffe://attacks.test/owner/other/nobody\n", 1))
 		wantEnd(t, stream, "has the role owner")
 		c.wantAudited(t, mallory, follow, "has the role owner")
 	})
@@ -141,7 +141,7 @@ func TestRevocation(t *testing.T) {
 			t.Errorf("the owner's stream ended with %v", err)
 		}
 		c.wantAudited(t, "spiffe://house.test/lookup", follow, "was revoked")
-		c.wantAudited(t, "spiffe://siege.test/owner/other/dropped", hold, "was revoked")
+		c.wantAudited(t, "spiffe://attacks.test/owner/other/dropped", hold, "was revoked")
 	})
 	for name, cert := range map[string]*tls.Certificate{"a revoked certificate": dropped, "a certificate of a CA that was revoked later": guest} {
 		for where, addr := range map[string]string{"manager": c.addr, "pages": c.http} {
