@@ -360,7 +360,7 @@ func (r recordingCredentials) Clone() credentials.TransportCredentials {
 // explainHandshake replaces crypto/tls's error for a plaintext server.
 func explainHandshake(err error) error {
 	if strings.Contains(err.Error(), "first record does not look like a TLS handshake") {
-		return errors.New("the manager uses plaintext, but this client uses TLS: start the manager with certificates, or omit the client's")
+		return errors.New("the manager uses plaintext, but this client uses TLS")
 	}
 	return err
 }

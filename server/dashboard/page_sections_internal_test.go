@@ -86,7 +86,7 @@ func TestSections(t *testing.T) {
 	is(s, `document.querySelector("#lookups .count").textContent`, "2 lookups; there are 700")
 	is(s, `Object.fromEntries([...document.querySelectorAll("#figures > div")].map(d => [d.children[0].textContent, d.children[1].textContent]))["keys without an owner"]`, "25 %")
 	is(s, `document.querySelectorAll("#figures .trouble").length`, 2)
-	for _, text := range []string{"something is odd", "m1:7400 leads, v1", "m2:7400 standby", "m3:7400 silent for 2 min", "m4:7400 no contact", "m2 at http://10.0.0.2:7500 does not respond", "m0:7400 in term 1", "since Nov 14, 2023"} {
+	for _, text := range []string{"something is odd", "m1:7400 leads, v1", "m2:7400 standby", "m3:7400 silent for 2 min", "m4:7400 no contact", "m2 at http://10.0.0.2:7500 does not respond", "m0:7400, term 1", "since Nov 14, 2023"} {
 		s.says("#managers", text)
 	}
 	is(s, `[...document.querySelectorAll("#managers a")].map(a => a.getAttribute("href")).join()`, "http://m2:7401/#/pool")

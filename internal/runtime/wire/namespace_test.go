@@ -97,7 +97,7 @@ func TestToNamespaceRefuses(t *testing.T) {
 		{"virtual nodes for nothing", func(c config) { c.Policy, c.VirtualNodes = "even", 1 }, invalid, "policy even has no virtual nodes: leave them out or use consistent or adaptive"},
 		{"virtual nodes for the default", func(c config) { c.VirtualNodes = 1 }, invalid, "policy balanced has no virtual nodes"},
 		{"slots for nothing", func(c config) { c.Static = make([]*leaseholdv1.StaticSlot, 1) }, invalid, "policy balanced has no static slots"},
-		{"no slots", slots(), invalid, "it is empty"},
+		{"no slots", slots(), invalid, "the assignment is empty"},
 		{"slots from the middle", slots(&leaseholdv1.StaticSlot{Start: 1}), invalid, "slot 0"},
 		{"slots out of order", slots(nil, nil), invalid, "slot 1"},
 		{"a bad owner", slots(&leaseholdv1.StaticSlot{Owner: "\n"}), invalid, "not printable"},
