@@ -133,7 +133,7 @@ func TestDevKeepsData(t *testing.T) {
 	data := t.TempDir()
 	for range 2 {
 		d, _ := startDev(t, "--data-dir", data, "-n", "sessions", "--key", "header:X-User")
-		for _, want := range []string{"namespace sessions, key header:X-User", data + ", kept", "go run ./examples/presence 127.0.0.1:8001"} {
+		for _, want := range []string{"namespace sessions, key header:X-User", data + ", kept", "a server of yours in namespace sessions, with manager 127.0.0.1:"} {
 			if !strings.Contains(d.text.String(), want) {
 				t.Errorf("no %q in\n%s", want, &d.text)
 			}
@@ -145,6 +145,9 @@ func TestDevKeepsData(t *testing.T) {
 // An address in use is refused before anything starts.
 func TestDevRefusesAnAddressInUse(t *testing.T) {
 	d, _ := startDev(t)
+	if want := "go run ./examples/presence 127.0.0.1:8001"; !strings.Contains(d.text.String(), want) {
+		t.Errorf("no %q in\n%s", want, &d.text)
+	}
 	second := exec.Command("leasehold", "dev", "--listen", "127.0.0.1:0")
 	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), "--listen") {
 		t.Errorf("port 0: %v, %s", err, out)

@@ -43,6 +43,9 @@ type Config struct {
 	Example bool // run two presence servers
 }
 
+// exampleNamespace is the namespace that examples/presence joins.
+const exampleNamespace = "presence"
+
 // examples is the number of presence servers: two, so that one can take over from the other.
 const examples = 2
 
@@ -264,10 +267,11 @@ func (c *cluster) commands() []string {
 	}
 	in := " -n " + c.cfg.Namespace + managers
 	if len(c.servers) == 0 {
-		return []string{
-			"  go run ./examples/presence 127.0.0.1:8001 " + c.cfg.Manager + "   # a server of yours, or of the example",
-			"  leasehold top" + in,
+		server := "  start a server of yours in namespace " + c.cfg.Namespace + ", with manager " + c.cfg.Manager
+		if c.cfg.Namespace == exampleNamespace {
+			server = "  go run ./examples/presence 127.0.0.1:8001 " + c.cfg.Manager + "   # a server of yours, or of the example"
 		}
+		return []string{server, "  leasehold top" + in}
 	}
 	url := "http://" + c.cfg.Gateway + "/status/alice"
 	return []string{
