@@ -1,4 +1,4 @@
-// Command reference writes docs/reference from the code: the commands and their settings. Run it in the
+// Command reference writes docs/reference from the code: the commands, their settings and the metrics. Run it in the
 // root of the repository:
 //
 //	go run ./lab/reference
@@ -7,6 +7,7 @@
 package main
 
 import (
+	"fmt"
 	"log"
 	"os"
 	"path/filepath"
@@ -33,9 +34,14 @@ func main() {
 
 // documents returns the text of each file by its name.
 func documents() (map[string]string, error) {
+	metrics, err := metricsReference()
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
 	return map[string]string{
 		"cli.md":           commandReference(),
 		"configuration.md": settingReference(),
+		"metrics.md":       metrics,
 	}, nil
 }
 
