@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,6 +133,35 @@ func gateway(t *testing.T, n *leaseholdtest.Node, metrics prometheus.Registerer)
 		t.Errorf("status %d", w.Code)
 	}
 	transport.CloseIdleConnections()
+}
+
+// TestReferenceIsComplete: the reference has every exported metric with its labels.
+func TestReferenceIsComplete(t *testing.T) {
+	text, err := os.ReadFile("../docs/reference/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make(map[string]string)
+	for row := range strings.Lines(string(text)) {
+		if name, rest, ok := strings.Cut(strings.TrimPrefix(row, "| `"), "` | "); ok {
+			rows[name] = rest
+		}
+	}
+	for name, labels := range scrape(t) {
+		if !strings.HasPrefix(name, "leasehold_") || strings.HasSuffix(name, "_sum") || strings.HasSuffix(name, "_count") {
+			continue
+		}
+		metric, isHistogram := strings.CutSuffix(name, "_bucket")
+		row, ok := rows[metric]
+		if !ok || isHistogram != strings.HasPrefix(row, "histogram ") {
+			t.Errorf("docs/reference/metrics.md has %q for %s", row, metric)
+		}
+		for label := range labels {
+			if label != "job" && label != "instance" && label != "le" && !strings.Contains(row, "`"+label+"`") {
+				t.Errorf("docs/reference/metrics.md lacks the label %s of %s", label, metric)
+			}
+		}
+	}
 }
 
 // TestFewSeries: the number of a manager's series does not grow with the number of owners.

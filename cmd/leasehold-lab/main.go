@@ -2,6 +2,9 @@
 // "leasehold-lab help" lists the commands.
 package main
 
-import "github.com/leasehold-dev/leasehold/server/cli"
+import (
+	"github.com/leasehold-dev/leasehold/lab/command/rootcmd"
+	"github.com/leasehold-dev/leasehold/server/cli"
+)
 
-func main() { cli.Main(newRootCommand()) }
+func main() { cli.Main(rootcmd.New()) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
 	"github.com/leasehold-dev/leasehold/internal/testkit/quick"
+	"github.com/leasehold-dev/leasehold/lab/command/rootcmd"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/cli/clitest"
 )
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // run is the whole program.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return cli.Run(ctx, newRootCommand(), args, stdout, stderr)
+	return cli.Run(ctx, rootcmd.New(), args, stdout, stderr)
 }
 
 // TestScripts runs the real command as a user would.

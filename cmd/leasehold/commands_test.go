@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/server/command/rootcmd"
 )
 
 // TestExamplesExist: what the help tells people to try can be tried.
 func TestExamplesExist(t *testing.T) {
-	root := newRootCommand()
+	root := rootcmd.New()
 	var check func(*cobra.Command)
 	check = func(c *cobra.Command) {
 		for line := range strings.Lines(c.Example) {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leasehold-dev/leasehold/server/command/rootcmd"
 )
 
 const deployDir = "../../deploy"
@@ -20,7 +22,7 @@ const deployDir = "../../deploy"
 // parse parses what deploy has the command do, up to doing it.
 func parse(t *testing.T, where string, args []string) {
 	t.Helper()
-	cmd, rest, err := newRootCommand().Find(args)
+	cmd, rest, err := rootcmd.New().Find(args)
 	if err != nil || !cmd.Runnable() {
 		t.Errorf("%s: leasehold %v: there is no such command: %v", where, args, err)
 		return

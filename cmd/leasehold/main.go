@@ -2,6 +2,9 @@
 // "leasehold help" lists the commands.
 package main
 
-import "github.com/leasehold-dev/leasehold/server/cli"
+import (
+	"github.com/leasehold-dev/leasehold/server/cli"
+	"github.com/leasehold-dev/leasehold/server/command/rootcmd"
+)
 
-func main() { cli.Main(newRootCommand()) }
+func main() { cli.Main(rootcmd.New()) }

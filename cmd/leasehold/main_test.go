@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/quick"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/cli/clitest"
+	"github.com/leasehold-dev/leasehold/server/command/rootcmd"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 
 // run is the whole program.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return cli.Run(ctx, newRootCommand(), args, stdout, stderr)
+	return cli.Run(ctx, rootcmd.New(), args, stdout, stderr)
 }
 
 // TestScripts runs the real command as a user would. $MANAGER is the address of a fake manager of

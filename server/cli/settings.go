@@ -37,6 +37,9 @@ func markSettings(flags *pflag.FlagSet) {
 	})
 }
 
+// IsSetting reports whether the environment and a file can also set a flag.
+func IsSetting(f *pflag.Flag) bool { return f.Annotations[settingOf] != nil }
+
 // Fill sets flags of a command from the environment and a file. All commands share one environment
 // and one file, so settings of other commands are valid.
 func Fill(cmd *cobra.Command, flags *pflag.FlagSet, file string) error {
@@ -50,7 +53,7 @@ func Fill(cmd *cobra.Command, flags *pflag.FlagSet, file string) error {
 func knownSettings(cmd *cobra.Command) []string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Annotations[settingOf] != nil {
+		if IsSetting(f) {
 			names = append(names, f.Name)
 		}
 	})

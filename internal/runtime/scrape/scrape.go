@@ -44,6 +44,23 @@ type Family struct {
 
 	counted []prometheus.Collector
 	gauges  []*prometheus.Desc
+	metrics []Metric
+}
+
+// A Metric describes a metric, for the reference.
+type Metric struct {
+	Name, Type, Help string
+	Labels           []string
+}
+
+// Metrics returns the descriptions of all metrics, in the order in which they were added.
+func (f *Family) Metrics() []Metric { return f.metrics }
+
+func (f *Family) describe(kind, name, help string, labels ...string) {
+	for label := range f.Labels {
+		labels = append([]string{label}, labels...)
+	}
+	f.metrics = append(f.metrics, Metric{f.Prefix + name, kind, help, labels})
 }
 
 // Describe implements [prometheus.Collector].
@@ -65,21 +82,25 @@ func (f *Family) Collect(to chan<- prometheus.Metric) {
 
 // Counter adds a counter.
 func (f *Family) Counter(name, help string) prometheus.Counter {
+	f.describe("counter", name, help)
 	return add(f, prometheus.NewCounter(prometheus.CounterOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels}))
 }
 
 // Counters adds counters with labels.
 func (f *Family) Counters(name, help string, labels ...string) *prometheus.CounterVec {
+	f.describe("counter", name, help, labels...)
 	return add(f, prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels}, labels))
 }
 
 // Histogram adds a histogram.
 func (f *Family) Histogram(name, help string, buckets []float64) prometheus.Histogram {
+	f.describe("histogram", name, help)
 	return add(f, prometheus.NewHistogram(prometheus.HistogramOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels, Buckets: buckets}))
 }
 
 // Histograms adds histograms of durations with labels.
 func (f *Family) Histograms(name, help string, labels ...string) *prometheus.HistogramVec {
+	f.describe("histogram", name, help, labels...)
 	return add(f, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: f.Prefix + name, Help: help, ConstLabels: f.Labels, Buckets: Durations(),
 	}, labels))
@@ -87,11 +108,13 @@ func (f *Family) Histograms(name, help string, labels ...string) *prometheus.His
 
 // Level adds a gauge that the role sets.
 func (f *Family) Level(name, help string) prometheus.Gauge {
+	f.describe("gauge", name, help)
 	return add(f, prometheus.NewGauge(prometheus.GaugeOpts{Name: f.Prefix + name, Help: help, ConstLabels: f.Labels}))
 }
 
 // Gauge adds a gauge that the role collects.
 func (f *Family) Gauge(name, help string, labels ...string) *prometheus.Desc {
+	f.describe("gauge", name, help, labels...)
 	d := prometheus.NewDesc(f.Prefix+name, help, labels, f.Labels)
 	f.gauges = append(f.gauges, d)
 	return d

@@ -1,4 +1,5 @@
-package main
+// Package rootcmd is the program leasehold-lab: the root of its commands.
+package rootcmd
 
 import (
 	"github.com/spf13/cobra"
@@ -22,7 +23,8 @@ const rootExample = `  leasehold-lab sim                 # 1000 simulated cluste
   leasehold-lab chaos --for 30s     # a real cluster on this computer
   leasehold-lab policy try          # how a policy divides keys among owners`
 
-func newRootCommand() *cobra.Command {
+// New returns the root with all commands.
+func New() *cobra.Command {
 	root := cli.NewRoot("leasehold-lab", "Reproducible tests of Leasehold", rootHelp, rootExample, daemon.BuildVersion())
 	cli.AddGroup(root, "break", "Fault injection", simcmd.New(), simcmd.NewFlease(), chaoscmd.New())
 	cli.AddGroup(root, "try", "Policies", policycmd.New())

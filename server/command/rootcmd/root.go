@@ -1,4 +1,5 @@
-package main
+// Package rootcmd is the program leasehold: the root of its commands.
+package rootcmd
 
 import (
 	"github.com/spf13/cobra"
@@ -45,7 +46,8 @@ const rootExample = `  leasehold manager run                  # a single manager
   leasehold status
   leasehold key find alice -n presence   # the owner of the key of this name`
 
-func newRootCommand() *cobra.Command {
+// New returns the root with all commands.
+func New() *cobra.Command {
 	root := cli.NewRoot("leasehold", "Leases and partitioning for in-memory services", rootHelp, rootExample, daemon.BuildVersion())
 	cli.AddGroup(root, "run", "Run", democmd.New(), devcmd.New(), managercmd.New(), gateway.NewCommand(), agentcmd.New(), fleasecmd.New())
 	cli.AddGroup(root, "see", "Observe a cluster", statuscmd.New(), top.NewCommand(), eventscmd.New(), doctor.NewCommand())
