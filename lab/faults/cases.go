@@ -255,7 +255,7 @@ var stores = []Case{
 		Proofs: by(simulated("store-restore", "store: log rebased", "manager: log forgotten"), chaos("store-restore"),
 			tests("manager", "TestRestoredStore"), tests("internal/core/machine/leadership/byrecord", "TestUncertain", "TestRestoredWhileWeRun", "TestForgetfulStore", "TestOutrankedSetsTheFloor"),
 			tests("internal/core/machine/manager", "TestForgottenGenerations", "TestLookupsAreNoEvidence", "TestEvidenceAfterResume", "TestBelowTheFloor", "TestTermLedTwice", "TestRestoredWhileItWrites", "TestGenerationsBeginAfter"),
-			tests("cmd/leasehold", "TestBackupAndRestore"), tests("server/store/etcd", "TestAmnesia"), tests("lab/tests/e2e", "TestLostDisk", "TestOldDataDirectory")),
+			tests("cmd/leasehold", "TestBackupAndRestore"), tests("server/store/etcd", "TestMemberWithLostDiskIsRejected"), tests("lab/tests/e2e", "TestLostDisk", "TestOldDataDirectory")),
 	},
 	{
 		Number: 34, What: "a manager takes over during a recall, a move or a split", Tries: "I1 I7",

@@ -239,7 +239,7 @@ var shells = []Mutant{
 	{Name: "lookups-meet-again", Package: "./lookup", Test: "TestLookupsPreferStandbys"},
 	{Name: "dated-answer-is-enough", Package: "./lookup", Test: "TestLookupsStayWithLeaderWithoutStandby"},
 	{Name: "silent-for-ever", Package: "./lookup", Test: "TestLookupFollowsRedirectToUnlistedLeader"},
-	{Name: "agent-promises-more", Package: "./server/agent", Test: "TestLifeOfAProgram"},
+	{Name: "agent-promises-more", Package: "./server/agent", Test: "TestProgramLifecycle"},
 	{Name: "ghosts", Package: "./internal/runtime/managerconn", Test: "TestCloseResetsConnection"},
 	{Name: "urgent-waits", Package: "./internal/runtime/driver", Test: "TestUrgentEvents"},
 	{Name: "patient-before-all", Package: "./internal/runtime/driver", Test: "TestLowPriorityEvents"},

@@ -72,7 +72,7 @@ func startGuarded(t *testing.T, c *leaseholdtest.Cluster) *guarded {
 		t.Fatal(err)
 	}
 	keeper := g.keeper("owner/test/agent")
-	c.Node("a").Cleanup(func(context.Context) { g.policy.Close() }) // after the agent: it is the first to be told
+	c.Node("a").Cleanup(func(context.Context) { g.policy.Close() }) // runs after the agent has stopped
 	startAgent(t, c, "a", func(cfg *Config) {
 		cfg.Access, cfg.TLS, cfg.Logger = g.policy, keeper.ServerTLS(secure.IfGiven), log
 		cfg.Scrape = http.NotFoundHandler()
@@ -98,11 +98,11 @@ func (g *guarded) keeper(dir string) *secure.Keeper {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	k.Close() // files do not change here, and nothing may be left running
+	k.Close() // the files do not change here, and the test must end without goroutines
 	return k
 }
 
-// program returns a program that shows a certificate, or a token, or neither.
+// program returns a program that uses a client certificate, a token, or neither.
 func (g *guarded) program(dir, token string) *program {
 	g.t.Helper()
 	n, k := g.c.Node("a"), g.keeper(dir)
@@ -121,7 +121,7 @@ func (g *guarded) program(dir, token string) *program {
 	}
 }
 
-// bearing shows a token with each request.
+// bearing adds a bearer token to each request.
 type bearing struct {
 	http.RoundTripper
 	token string
@@ -135,7 +135,7 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(r)
 }
 
-func TestProgramsMayWhatThePolicySays(t *testing.T) {
+func TestAccessPolicyOfPrograms(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		g := startGuarded(t, c)
 		a := g.program("owner/test/a", "")
@@ -159,12 +159,12 @@ func TestProgramsMayWhatThePolicySays(t *testing.T) {
 			{"nobody", "GET", "/metrics", nil, 401},
 			{"wrong token", "GET", "/v1/namespaces/test/find?name=x", nil, 401},
 			{"a", "POST", a.path("/leases"), object{}, 200},
-			{"a", "POST", "/v1/owners", joinAs("test", "b"), 403}, // another's name
-			{"a", "POST", "/v1/owners", joinAs("test", ""), 403},  // its address is no name of its own
+			{"a", "POST", "/v1/owners", joinAs("test", "b"), 403}, // the name of another owner
+			{"a", "POST", "/v1/owners", joinAs("test", ""), 403},  // the default name is the address, which the rule does not allow
 			{"a", "POST", "/v1/owners", joinAs("other", "a"), 403},
-			{"a", "GET", "/v1/namespaces/test/find?name=x", nil, 403}, // it is no lookup
+			{"a", "GET", "/v1/namespaces/test/find?name=x", nil, 403}, // an owner without the lookup role
 			{"a", "GET", "/v1/status", nil, 403},
-			{"b", "POST", a.path("/leases"), object{}, 403}, // it has learnt the id
+			{"b", "POST", a.path("/leases"), object{}, 403}, // the session id of another owner
 			{"b", "POST", a.path("/check"), object{"name": "x"}, 403},
 			{"b", "DELETE", a.path(""), nil, 403},
 			{"b", "GET", a.path("/events"), nil, 403},
@@ -188,24 +188,25 @@ func TestProgramsMayWhatThePolicySays(t *testing.T) {
 			var status statusDocument
 			g.program(dir, "").must("GET", "/v1/status", nil, &status)
 			if len(status.Owners) != want || len(status.Lookups) != want {
-				t.Errorf("%s sees %+v", dir, status)
+				t.Errorf("status for %s: %+v", dir, status)
 			}
 		}
 		if strings.Contains(g.log.String(), finder) || strings.Contains(g.log.String(), a.id) {
-			t.Error("a secret is in the log")
+			t.Error("the log contains a secret")
 		}
 		for _, want := range []string{`caller="spiffe://d/owner/test/a, dns:a"`, "msg=refused"} {
 			if !strings.Contains(g.log.String(), want) {
-				t.Errorf("the log does not say %s:\n%s", want, g.log)
+				t.Errorf("the log does not contain %s:\n%s", want, g.log)
 			}
 		}
 	})
 }
 
-// A program that may no longer is an owner no more, and its streams end.
-func TestProgramMayNoLonger(t *testing.T) {
+// TestRevokedProgramLosesItsLeases: the leases and streams of a program end when its permission is
+// revoked.
+func TestRevokedProgramLosesItsLeases(t *testing.T) {
 	for name, take := range map[string]func(*guarded){
-		"the rule goes": func(g *guarded) {
+		"the rule is removed": func(g *guarded) {
 			g.write(strings.Replace(programs, `"spiffe://d/owner/test/{name}", role: owner, namespaces: [test]`, `"spiffe://d/owner/test/b", role: owner, namespaces: [test], names: [b]`, 1))
 			if err := g.policy.Reload(); err != nil {
 				g.t.Fatal(err)
@@ -221,22 +222,22 @@ func TestProgramMayNoLonger(t *testing.T) {
 				lines := a.lines(t.Context(), a.path("/events"))
 				var awaited awaitAnswer
 				if a.must("POST", a.path("/await"), object{"name": "alice", "timeout_ms": 5000}, &awaited); !awaited.Held {
-					t.Fatal("it is no owner")
+					t.Fatal("the program owns no keys")
 				}
 				take(g)
-				c.Advance(5 * time.Second) // a moment, the promise, and a round trip
+				c.Advance(5 * time.Second) // the policy check, the promise, and a round trip
 				if node, ok := c.Owner(0); ok {
-					t.Errorf("%s still has keys", node)
+					t.Errorf("%s still owns keys", node)
 				}
 				var last map[string]any
 				for line := range lines {
 					last = line
 				}
 				if why, _ := last["why"].(string); last["type"] != "closed" || !strings.Contains(why, "may no longer") {
-					t.Errorf("the stream ends with %v", last)
+					t.Errorf("last event of the stream: %v", last)
 				}
 				if status, err := a.call("POST", a.path("/leases"), object{}, new(leasesAnswer)); status != 404 && status != 401 {
-					t.Errorf("afterwards: %d, %v", status, err)
+					t.Errorf("request after the revocation: %d, %v", status, err)
 				}
 			})
 		})
@@ -245,6 +246,6 @@ func TestProgramMayNoLonger(t *testing.T) {
 
 func TestTLSNeedsAPolicy(t *testing.T) {
 	if _, err := New(Config{Managers: []string{"127.0.0.1:7400"}, TLS: &tls.Config{MinVersion: tls.VersionTLS13}}); err == nil {
-		t.Error("everybody may do everything over TLS")
+		t.Error("TLS is accepted without an access policy")
 	}
 }

@@ -30,7 +30,7 @@ func one(t *testing.T, with object, test func(t *testing.T, c *leaseholdtest.Clu
 	})
 }
 
-func TestLifeOfAProgram(t *testing.T) {
+func TestProgramLifecycle(t *testing.T) {
 	one(t, nil, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
 		key := leasehold.KeyOf("alice")
 		var byName, byKey checkAnswer
@@ -46,7 +46,7 @@ func TestLifeOfAProgram(t *testing.T) {
 		}
 		p.must("POST", p.path("/held"), object{"name": "alice", "generation": "999999999"}, &held)
 		if held.Held || held.ValidForMS != 0 {
-			t.Errorf("a lease that never was is held: %+v", held)
+			t.Errorf("an unknown lease is held: %+v", held)
 		}
 		b, err := p.ask()
 		if err != nil || !b.owns(key) || len(b.leases) == 0 {
@@ -66,12 +66,12 @@ func TestLifeOfAProgram(t *testing.T) {
 		var nothing struct{}
 		p.must("DELETE", p.path(""), nil, &nothing)
 		if _, err := p.call("POST", p.path("/check"), object{"name": "alice"}, &byName); err == nil || !strings.HasPrefix(err.Error(), "not_found: ") {
-			t.Errorf("after leaving, a check says %v", err)
+			t.Errorf("check after leaving: %v", err)
 		}
 		c.Advance(time.Second)
 		status2, err := p.call("GET", "/v1/namespaces/test/find?name=alice", nil, &found)
 		if status2 != http.StatusServiceUnavailable || !strings.HasPrefix(err.Error(), "no_owner: ") {
-			t.Errorf("when nobody has the key: %d, %v", status2, err)
+			t.Errorf("find without an owner: %d, %v", status2, err)
 		}
 	})
 }
@@ -82,21 +82,21 @@ func TestLifeOfAProgram(t *testing.T) {
 const justSilent = 2*time.Second - time.Millisecond
 
 // A program that is silent for longer than its TTL expires. One that sends requests does not.
-func TestSilence(t *testing.T) {
+func TestIdleProgramExpires(t *testing.T) {
 	one(t, object{"ttl_ms": 2000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
 		for range 20 {
 			c.Advance(1900 * time.Millisecond)
 			if _, err := p.ask(); err != nil {
-				t.Fatalf("a program that speaks: %v", err)
+				t.Fatalf("request of an active program: %v", err)
 			}
 		}
 		c.Advance(justSilent)
 		if status, err := p.call("POST", p.path("/leases"), object{}, new(leasesAnswer)); status != http.StatusGone {
-			t.Errorf("a program that was silent for too long: %d, %v", status, err)
+			t.Errorf("request of an expired program: %d, %v", status, err)
 		}
 		c.Advance(2 * time.Second) // the promise, and a round trip
 		if status, _ := p.call("POST", p.path("/leases"), object{}, new(leasesAnswer)); status != http.StatusNotFound {
-			t.Errorf("and later: %d", status)
+			t.Errorf("request after the teardown: %d", status)
 		}
 		if node, ok := c.Owner(0); ok {
 			t.Errorf("%s still has keys", node)
@@ -110,7 +110,7 @@ func TestLeaveLate(t *testing.T) {
 		if _, err := p.ask(); err != nil {
 			t.Fatal(err)
 		}
-		c.Advance(justSilent) // it starts to end; as in TestSilence, other programs receive the event
+		c.Advance(justSilent) // it starts to end; as in TestIdleProgramExpires, other programs receive the event
 		p.must("DELETE", p.path(""), nil, new(struct{}))
 		if node, ok := c.Owner(0); ok {
 			t.Errorf("it was answered, and %s still has keys", node)
@@ -143,7 +143,7 @@ func TestOneOfTwoStreamsBreaks(t *testing.T) {
 // request.
 func TestBrokenStream(t *testing.T) {
 	one(t, object{"ttl_ms": 60000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
-		for _, speaks := range []bool{true, false} {
+		for _, active := range []bool{true, false} {
 			ctx, cancel := context.WithCancel(t.Context())
 			lines := p.lines(ctx, p.path("/events"))
 			if first := <-lines; first["type"] != "leases" || len(first["leases"].([]any)) == 0 {
@@ -153,15 +153,15 @@ func TestBrokenStream(t *testing.T) {
 			for range lines {
 			}
 			c.Advance(brokenTTL / 2)
-			if speaks {
+			if active {
 				if _, err := p.ask(); err != nil {
 					t.Error(err)
 				}
 			}
 			c.Advance(5 * time.Second)
 			status, _ := p.call("POST", p.path("/leases"), object{}, new(leasesAnswer))
-			if want := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[speaks]; status != want {
-				t.Errorf("its stream broke, and it speaks: %t: status %d, want %d", speaks, status, want)
+			if want := map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[active]; status != want {
+				t.Errorf("after the stream broke, with requests %t: status %d, want %d", active, status, want)
 			}
 		}
 	})
@@ -248,7 +248,7 @@ func TestLossesWithoutContact(t *testing.T) {
 		c.Advance(time.Minute)
 		c.Node("b").Heal()
 		if line := next(); line["type"] != "loss" || line["owner"] != "a" {
-			t.Errorf("what was lost meanwhile: %v", line)
+			t.Errorf("loss during the outage: %v", line)
 		}
 		if line := next(); line["type"] != "contact" || line["lost"] != false || line["age_ms"].(float64) < 60_000 {
 			t.Errorf("with contact: %v", line)
@@ -285,7 +285,7 @@ func TestStop(t *testing.T) {
 		began := time.Now()
 		a.Close(t.Context())
 		if took := time.Since(began); took < 833*time.Millisecond || took > 2*time.Second {
-			t.Errorf("it stopped after %v, and somebody relied on it for a second", took)
+			t.Errorf("it stopped after %v, before the promise of a second ended", took)
 		}
 		var last map[string]any
 		for line := range lines {
@@ -297,7 +297,7 @@ func TestStop(t *testing.T) {
 		for range losses {
 		}
 		if _, ok := c.Owner(0); ok {
-			t.Error("its leases are not back")
+			t.Error("its leases are not released")
 		}
 		for _, path := range []string{"/v1/owners", "/v1/namespaces/test/find?name=x"} {
 			method, body := "GET", object(nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// Whenever an agent dies or stands still, its program relies on no lease that another has,
-// and every key has a server again in time.
+// TestEveryPoint: when an agent dies or pauses at any failpoint, its program uses no lease that
+// another owner holds, and every key has an owner again in time.
 func TestEveryPoint(t *testing.T) {
 	for _, point := range failpoint.Names() {
 		if !strings.HasPrefix(point, "agent/") {
@@ -33,22 +33,22 @@ func TestEveryPoint(t *testing.T) {
 	}
 }
 
-// stumble has one server that uses the library, b, and one that uses an agent, a.
+// stumble runs a server that uses the library, b, and a server that uses an agent, a.
 func stumble(t *testing.T, c *leaseholdtest.Cluster, point string, pause time.Duration) {
 	b := c.Node("b").Join(owner.Config{})
 	startAgent(t, c, "a")
 	p := newProgram(t, c, "a")
 	p.join(c, nil)
-	// What the program believes, and until when. It counts from when it asks.
-	var known belief
-	asked := make(chan belief, 1000)
+	// The last confirmed leases of the program. Their validity counts from the request.
+	var known view
+	views := make(chan view, 1000)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		defer close(asked)
+		defer close(views)
 		for ctx.Err() == nil {
 			if one, err := p.ask(); err == nil {
-				asked <- one
+				views <- one
 			}
 			time.Sleep(200 * time.Millisecond)
 		}
@@ -67,9 +67,9 @@ func stumble(t *testing.T, c *leaseholdtest.Cluster, point string, pause time.Du
 	look := func() (without int) {
 		for {
 			select {
-			case bel, open := <-asked:
+			case latest, open := <-views:
 				if open {
-					known = bel
+					known = latest
 					continue
 				}
 			default:
@@ -81,7 +81,7 @@ func stumble(t *testing.T, c *leaseholdtest.Cluster, point string, pause time.Du
 			_, library := b.Check(key)
 			switch program := known.owns(key); {
 			case library && program:
-				t.Fatalf("%v has two servers", key)
+				t.Fatalf("%v has two owners", key)
 			case !library && !program:
 				without++
 			}
@@ -96,19 +96,19 @@ func stumble(t *testing.T, c *leaseholdtest.Cluster, point string, pause time.Du
 			}
 		}
 	}
-	wait(time.Minute, "the point is not passed", func() bool { return len(met) > 0 })
+	wait(time.Minute, "the failpoint is not reached", func() bool { return len(met) > 0 })
 	if pause == 0 {
 		time.AfterFunc(1, func() { close(resume) })
 		stop()
 		c.Node("a").Kill()
 	}
-	wait(14400*time.Millisecond+time.Second, fmt.Sprintf("%d of 64 keys have no server", look()), func() bool { return look() == 0 })
+	wait(14400*time.Millisecond+time.Second, fmt.Sprintf("%d of 64 keys have no owner", look()), func() bool { return look() == 0 })
 	stop()
-	for range asked { // until the program has ended
+	for range views { // until the program has ended
 	}
 }
 
-// provoke asks the agent for what passes a point. No answer may ever come.
+// provoke sends the agent a request that reaches a failpoint. There may be no response.
 func provoke(c *leaseholdtest.Cluster, p *program, point string) {
 	switch point {
 	case "agent/joined-before-answer":

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/jsonapi"
 )
 
-// FuzzBody: whatever a program sends, it is read as one object or refused with an answer that
-// is JSON itself; and a key that is accepted is a key that can be said in one way.
+// FuzzBody: a body is parsed as one object, or rejected with a JSON error. An accepted key has
+// exactly one encoding.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
 		`{"name":"x"}`, `{"key":"00000000000000ff"}`, `{"name":"\ud800"}`, `{"name":"a\ufffd"}`, `{"name":"x"}{}`, `{"nome":1}`, `[]`, "",
@@ -30,7 +30,7 @@ func FuzzBody(f *testing.F) {
 		var key keyDocument
 		if readBody(t, body, &key) {
 			if k, err := key.parse(); err == nil && key.Key != nil && k.String() != strings.ToLower(*key.Key) {
-				t.Fatalf("%s is read as key %v", body, k)
+				t.Fatalf("%s is parsed as key %v", body, k)
 			} else if err != nil && leasehold.KindOf(err) != leasehold.ErrInvalid {
 				t.Fatal(err)
 			}
@@ -38,13 +38,13 @@ func FuzzBody(f *testing.F) {
 		var join joinRequest
 		if readBody(t, body, &join) && join.validate() == nil {
 			if !utf8.ValidString(join.Name) || !utf8.ValidString(join.Addr) || len(join.Name) > leasehold.MaxOwnerIDLen || len(join.Addr) > leasehold.MaxAddrLen {
-				t.Fatalf("%s is let through", body)
+				t.Fatalf("%s is accepted", body)
 			}
 		}
 	})
 }
 
-// readBody reads a body as a handler does, and checks how it is refused.
+// readBody parses a body as a handler does, and checks the rejection.
 func readBody(t *testing.T, body string, into any) bool {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -56,13 +56,12 @@ func readBody(t *testing.T, body string, into any) bool {
 	fail(w, err)
 	var said errorDocument
 	if json.Unmarshal(w.Body.Bytes(), &said) != nil || said.Error.Message == "" || w.Code < 400 || w.Code >= 500 || w.Body.Len() > 4096 {
-		t.Fatalf("%q is refused with %d, %d bytes: %s", body, w.Code, w.Body.Len(), w.Body)
+		t.Fatalf("%q is rejected with %d, %d bytes: %s", body, w.Code, w.Body.Len(), w.Body)
 	}
 	return false
 }
 
-// FuzzQuery: whatever is in the query of a request, each parameter is there once and is one
-// that is known, or the request is refused.
+// FuzzQuery: a query with an unknown or repeated parameter is rejected.
 func FuzzQuery(f *testing.F) {
 	for _, query := range []string{"key=00000000000000ff", "name=a%20b&refresh=true", "name=a&name=b", "nome=a", "name=%zz", "a;b", "name=%FF", "since=-1", "since=18446744073709551615"} {
 		f.Add(query)
@@ -73,7 +72,7 @@ func FuzzQuery(f *testing.F) {
 		known := []string{"key", "name", "refresh", "since"}
 		since, err := sinceOf(r)
 		if text := r.URL.Query().Get("since"); err == nil && since != nil && strings.TrimLeft(text, "0") != strings.TrimLeft(strconv.FormatUint(uint64(*since), 10), "0") {
-			t.Fatalf("%q is read as %d", text, *since)
+			t.Fatalf("%q is parsed as %d", text, *since)
 		}
 		v, err := parameters(r, known...)
 		if err != nil {
@@ -90,8 +89,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzHost: the agent answers under an address, localhost, or a name that it was told. Under
-// another one a site whose name leads here would be asking.
+// FuzzHost: the agent accepts requests for an address, localhost, or a configured name. Another
+// name could be a site that resolves to this agent (DNS rebinding).
 func FuzzHost(f *testing.F) {
 	for _, host := range []string{"localhost:7480", "127.0.0.1", "[::1]:80", "agent.example:1", "evil.example", "localhost.evil.example", "", "[", "127.0.0.1.evil.example", "LOCALHOST", "[::1%25evil]"} {
 		f.Add(host, "application/json; charset=utf-8")
@@ -100,12 +99,12 @@ func FuzzHost(f *testing.F) {
 		if (jsonapi.Hosts{"agent.example"}).Include(host) {
 			bare := strings.TrimSuffix(strings.ToLower(jsonapi.Host(host)), ".")
 			if _, err := netip.ParseAddr(bare); err != nil && bare != "localhost" && !strings.HasSuffix(bare, ".localhost") && bare != "agent.example" {
-				t.Fatalf("it answers under %q", host)
+				t.Fatalf("the host %q is accepted", host)
 			}
 		}
-		// What a page can send without asking first has another type.
+		// A page can send only other types without a CORS preflight request.
 		if isJSON(contentType) && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(contentType)), "application/json") {
-			t.Fatalf("%q is taken for JSON", contentType)
+			t.Fatalf("%q is accepted as JSON", contentType)
 		}
 	})
 }

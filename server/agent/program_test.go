@@ -20,7 +20,7 @@ import (
 
 const agentPort = 7404
 
-// startAgent runs an agent on a node, until the node is killed or the test ends.
+// startAgent runs an agent on a node until the node is killed or the test ends.
 func startAgent(t *testing.T, c *leaseholdtest.Cluster, node string, change ...func(*Config)) *Agent {
 	t.Helper()
 	n := c.Node(node)
@@ -37,7 +37,7 @@ func startAgent(t *testing.T, c *leaseholdtest.Cluster, node string, change ...f
 	listener := n.Listen(agentPort)
 	go func() { ended <- a.Serve(ctx, listener) }()
 	n.Cleanup(func(within context.Context) {
-		if within.Err() != nil { // it is killed: nothing of it waits for anybody
+		if within.Err() != nil { // the node was killed: no graceful stop
 			a.Close(within)
 		}
 		cancel()
@@ -48,7 +48,7 @@ func startAgent(t *testing.T, c *leaseholdtest.Cluster, node string, change ...f
 	return a
 }
 
-// A program is a client of an agent, in the language of this test.
+// A program is a client of an agent, in Go.
 type program struct {
 	t    *testing.T
 	node *leaseholdtest.Node
@@ -63,8 +63,8 @@ func newProgram(t *testing.T, c *leaseholdtest.Cluster, node string) *program {
 	return &program{t: t, node: n, base: fmt.Sprintf("http://%s:%d", node, agentPort), http: &http.Client{Transport: transport, Timeout: time.Minute}}
 }
 
-// call asks the agent. It returns the status and an error for what is no answer at
-// all.
+// call sends a request to the agent. It returns the status, and an error if the response is not a
+// success.
 func (p *program) call(method, path string, body, into any) (int, error) {
 	var text io.Reader
 	if body != nil {
@@ -85,7 +85,7 @@ func (p *program) call(method, path string, body, into any) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer w.Body.Close() //nolint:errcheck // it was only read
+	defer w.Body.Close() //nolint:errcheck // read-only
 	answer, err := io.ReadAll(w.Body)
 	if err != nil {
 		return 0, err
@@ -143,7 +143,7 @@ func (p *program) lines(ctx context.Context, path string) <-chan map[string]any 
 	out := make(chan map[string]any, 1024)
 	go func() {
 		defer close(out)
-		defer w.Body.Close() //nolint:errcheck // it was only read
+		defer w.Body.Close() //nolint:errcheck // read-only
 		for s := bufio.NewScanner(w.Body); s.Scan(); {
 			line := map[string]any{}
 			if err := json.Unmarshal(s.Bytes(), &line); err != nil {
@@ -157,23 +157,23 @@ func (p *program) lines(ctx context.Context, path string) <-chan map[string]any 
 	return out
 }
 
-// A belief is what a program has been told, and until when it is true.
-type belief struct {
+// A view is the set of leases of the last response, and the end of their validity.
+type view struct {
 	leases []leaseDocument
 	until  time.Time
 }
 
-// ask renews a belief. Counting is from before the question was sent.
-func (p *program) ask() (belief, error) {
+// ask requests the current view. Its validity counts from before the request.
+func (p *program) ask() (view, error) {
 	sent := time.Now()
 	var in leasesAnswer
 	if _, err := p.call("POST", p.path("/leases"), object{}, &in); err != nil {
-		return belief{}, err
+		return view{}, err
 	}
-	return belief{in.Leases, sent.Add(time.Duration(in.ValidForMS) * time.Millisecond)}, nil
+	return view{in.Leases, sent.Add(time.Duration(in.ValidForMS) * time.Millisecond)}, nil
 }
 
-func (b belief) owns(key leasehold.Key) bool {
+func (b view) owns(key leasehold.Key) bool {
 	if !time.Now().Before(b.until) {
 		return false
 	}
@@ -185,7 +185,7 @@ func (b belief) owns(key leasehold.Key) bool {
 	return false
 }
 
-// probes are keys all over the key space.
+// probes returns keys from the whole key space.
 func probes() []leasehold.Key {
 	out := make([]leasehold.Key, 64)
 	for i := range out {

@@ -14,14 +14,14 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// A server is a program that stays joined and refreshes its belief of the keys it owns, until it is
+// A server is a program that stays joined and refreshes its view of the keys it owns, until it is
 // stopped.
 type server struct {
 	*program
-	stop context.CancelFunc // stops the refresh, not the belief
+	stop context.CancelFunc // stops the refresh; the view stays until it expires
 
-	mu     sync.Mutex
-	belief belief
+	mu   sync.Mutex
+	view view
 }
 
 func startServer(t *testing.T, c *leaseholdtest.Cluster, node string, running *sync.WaitGroup) *server {
@@ -44,8 +44,8 @@ func (s *server) live() {
 		b, err := s.ask()
 		if err == nil {
 			s.mu.Lock()
-			if b.until.After(s.belief.until) {
-				s.belief = b
+			if b.until.After(s.view.until) {
+				s.view = b
 			}
 			s.mu.Unlock()
 			return
@@ -61,7 +61,7 @@ func (s *server) live() {
 func (s *server) owns(key leasehold.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.belief.owns(key)
+	return s.view.owns(key)
 }
 
 // A pool is three computers with an agent and a server each, and stopped
@@ -81,7 +81,7 @@ func (p *pool) start(name string) {
 	p.servers[name] = startServer(p.t, p.c, name, &p.running)
 }
 
-// kill kills a computer's agent. Its server keeps its belief.
+// kill kills a computer's agent. Its server keeps its view.
 func (p *pool) kill(name string) {
 	p.servers[name].stop()
 	p.before = append(p.before, p.servers[name])
@@ -108,8 +108,8 @@ func (p *pool) watch(d time.Duration) {
 	}
 }
 
-// With faults of agents and of the network, no two programs believe at the same
-// time that they own a key.
+// TestNoTwoProgramsOwnAKey: with faults of agents and of the network, no two programs own a key at
+// the same time.
 func TestNoTwoProgramsOwnAKey(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -162,13 +162,13 @@ func torment(t *testing.T, c *leaseholdtest.Cluster, random *rand.Rand) {
 	c.Settle()
 	p.watch(time.Second)
 	if p.owned == 0 {
-		t.Error("nobody ever owned anything")
+		t.Error("no key ever had an owner")
 	}
 }
 
-// A long delayed response is worthless, even if it was correct when it was sent: its validity counts
-// from the request.
-func TestLateAnswer(t *testing.T) {
+// TestLateResponseIsExpired: a long delayed response grants no validity, even if it was correct when it was
+// sent. The validity counts from the request.
+func TestLateResponseIsExpired(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{Latency: 10 * time.Millisecond}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		startAgent(t, c, "a")
 		p := newProgram(t, c, "p")
@@ -177,11 +177,11 @@ func TestLateAnswer(t *testing.T) {
 		c.Advance(time.Second)
 		began := time.Now()
 		if b, err := p.ask(); err != nil || !b.owns(0) {
-			t.Fatalf("it does not own everything: %v, %v", b, err)
+			t.Fatalf("the only program does not own all keys: %v, %v", b, err)
 		}
 		took := time.Since(began)
 		c.Advance(5 * time.Second)
-		answers := make(chan belief)
+		answers := make(chan view)
 		go func() {
 			b, err := p.ask()
 			if err != nil {
@@ -209,9 +209,9 @@ func TestLateAnswer(t *testing.T) {
 		}()
 		c.Node("p").Heal()
 		if b := <-answers; len(b.leases) == 0 {
-			t.Error("the question was not answered before the network broke")
+			t.Error("no response before the network partition")
 		} else if b.owns(owned) {
-			t.Errorf("two programs own %v: the answer of one was under way for too long", owned)
+			t.Errorf("two programs own %v: a delayed response extended the validity", owned)
 		}
 	})
 }

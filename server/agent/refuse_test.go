@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// Each kind of bad input has a status and a kind, and says what to do.
+// TestBadInput: each kind of invalid input has its own status, error kind and hint.
 func TestBadInput(t *testing.T) {
 	one(t, nil, func(t *testing.T, _ *leaseholdtest.Cluster, p *program) {
 		owner := p.path("")
@@ -39,15 +39,15 @@ func TestBadInput(t *testing.T) {
 			{"a long body", "POST", owner + "/check", `{"name":"` + strings.Repeat("x", maxBody) + `"}`, 413, "more than 65536 bytes"},
 			{"a body that is no UTF-8", "POST", owner + "/check", "{\"name\":\"\xff\"}", 400, "no valid UTF-8"},
 			{"half a character", "POST", owner + "/check", `{"name":"\ud800"}`, 400, "U+FFFD"},
-			{"half a character that is held", "POST", owner + "/held", `{"name":"\ud800","generation":"1"}`, 400, "U+FFFD"},
-			{"a character that stands for others", "POST", owner + "/check", `{"name":"a\ufffd"}`, 400, "U+FFFD"},
+			{"half a character in held", "POST", owner + "/held", `{"name":"\ud800","generation":"1"}`, 400, "U+FFFD"},
+			{"U+FFFD", "POST", owner + "/check", `{"name":"a\ufffd"}`, 400, "U+FFFD"},
 			{"half a character in an owner's name", "POST", "/v1/owners", `{"namespace":"test","addr":"a:1","name":"\udfff"}`, 400, "U+FFFD"},
-			{"find what is no UTF-8", "GET", "/v1/namespaces/test/find?name=%FF", "", 400, "no valid UTF-8"},
-			{"find what stands for others", "GET", "/v1/namespaces/test/find?name=%EF%BF%BD", "", 400, "U+FFFD"},
-			{"losses since the end of time", "GET", "/v1/namespaces/test/losses?since=18446744073709551615", "", 400, "want a number in decimal, an LSN of this stream"},
+			{"find with invalid UTF-8", "GET", "/v1/namespaces/test/find?name=%FF", "", 400, "no valid UTF-8"},
+			{"find with U+FFFD", "GET", "/v1/namespaces/test/find?name=%EF%BF%BD", "", 400, "U+FFFD"},
+			{"losses since the last possible LSN", "GET", "/v1/namespaces/test/losses?since=18446744073709551615", "", 400, "want a number in decimal, an LSN of this stream"},
 			{"no generation", "POST", owner + "/held", `{"name":"x"}`, 400, "want a number in decimal"},
 			{"a generation below 0", "POST", owner + "/held", `{"name":"x","generation":"-1"}`, 400, "want a number in decimal"},
-			{"leases of something", "POST", owner + "/leases", `{"name":"x"}`, 400, "unknown field"},
+			{"leases with a parameter", "POST", owner + "/leases", `{"name":"x"}`, 400, "unknown field"},
 			{"a long wait", "POST", owner + "/await", `{"name":"x","timeout_ms":10001}`, 400, "want 1 to 10000"},
 			{"a report of a program that is measured", "POST", owner + "/report", `{"costs":[]}`, 400, `join with "load": "reported"`},
 			{"no namespace", "POST", "/v1/owners", `{"addr":"a:1"}`, 400, `agent "namespace": is missing`},
@@ -59,29 +59,29 @@ func TestBadInput(t *testing.T) {
 			{"a name that is too long", "POST", "/v1/owners", `{"namespace":"test","addr":"` + strings.Repeat("a", 200) + `:1"}`, 400, `agent "addr": `},
 			{"a great weight", "POST", "/v1/owners", `{"namespace":"test","addr":"a:1","weight":1001}`, 400, `agent "weight": is 1001, want more than 0 and at most 1000`},
 			{"a name that is taken", "POST", "/v1/owners", `{"namespace":"test","addr":"a:1","name":"a","timeout_ms":500}`, 409, `has the name "a"`},
-			{"a weight of nothing", "POST", "/v1/owners", `{"namespace":"test","addr":"a:1","weight":-1}`, 400, `agent "weight": is -1, want`},
+			{"a negative weight", "POST", "/v1/owners", `{"namespace":"test","addr":"a:1","weight":-1}`, 400, `agent "weight": is -1, want`},
 			{"an unknown load", "POST", "/v1/owners", `{"namespace":"test","addr":"a:1","load":"cpu"}`, 400, `want "checks" or "reported"`},
 			{"a short life", "POST", "/v1/owners", `{"namespace":"test","addr":"a:1","ttl_ms":1}`, 400, "want 1000 to 60000"},
 			{"a long join", "POST", "/v1/owners", `{"namespace":"test","addr":"a:1","timeout_ms":60001}`, 400, "want 100 to 60000"},
 			{"find without a key", "GET", "/v1/namespaces/test/find", "", 400, `want one of "key"`},
 			{"find with something else", "GET", "/v1/namespaces/test/find?nome=x", "", 400, `there is no parameter "nome"`},
 			{"find twice", "GET", "/v1/namespaces/test/find?name=x&name=y", "", 400, "name is there 2 times"},
-			{"find afresh, perhaps", "GET", "/v1/namespaces/test/find?name=x&refresh=1", "", 400, "want true or false"},
-			{"find what is not encoded", "GET", "/v1/namespaces/test/find?name=%", "", 400, "invalid URL escape"},
+			{"find with an invalid refresh", "GET", "/v1/namespaces/test/find?name=x&refresh=1", "", 400, "want true or false"},
+			{"find with an invalid escape", "GET", "/v1/namespaces/test/find?name=%", "", 400, "invalid URL escape"},
 			{"find in an unknown namespace", "GET", "/v1/namespaces/nosuch/find?name=x", "", 404, "not_found"},
 			{"find in no namespace", "GET", "/v1/namespaces/No/find?name=x", "", 400, "use a-z"},
 			{"losses since forever", "GET", "/v1/namespaces/test/losses?since=forever", "", 400, "want a number in decimal"},
 		} {
-			status, said := p.raw(test.method, test.path, test.body)
-			if status != test.status || !strings.Contains(said, test.says) {
-				t.Errorf("%s: %d %s\nwant %d, and %q", test.name, status, said, test.status, test.says)
+			status, got := p.raw(test.method, test.path, test.body)
+			if status != test.status || !strings.Contains(got, test.says) {
+				t.Errorf("%s: %d %s\nwant %d, and %q", test.name, status, got, test.status, test.says)
 			}
 		}
 	})
 }
 
-// raw sends a body as it is.
-func (p *program) raw(method, path, body string) (status int, said string) {
+// raw sends a body unchanged.
+func (p *program) raw(method, path, body string) (status int, got string) {
 	p.t.Helper()
 	r, err := http.NewRequest(method, p.base+path, strings.NewReader(body))
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *program) raw(method, path, body string) (status int, said string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	defer w.Body.Close() //nolint:errcheck // it was only read
+	defer w.Body.Close() //nolint:errcheck // read-only
 	var d errorDocument
 	if err := json.NewDecoder(w.Body).Decode(&d); err != nil {
 		p.t.Fatal(err)
@@ -100,8 +100,8 @@ func (p *program) raw(method, path, body string) (status int, said string) {
 	return w.StatusCode, d.Error.Kind + ": " + d.Error.Message
 }
 
-// Each kind that can come up has a status of its own.
-func TestVerdicts(t *testing.T) {
+// TestErrorKindsHaveDistinctStatuses covers each error kind that a response can have.
+func TestErrorKindsHaveDistinctStatuses(t *testing.T) {
 	seen := map[int]string{}
 	for _, k := range []leasehold.Kind{
 		leasehold.ErrInvalid, leasehold.ErrNotOwner, leasehold.ErrNoOwner, leasehold.ErrNameTaken, leasehold.ErrNotFound,
@@ -115,7 +115,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// What browsers send for a stranger is refused, and what programs send is not.
+// TestGuard: requests that a browser sends for another site are rejected; requests of programs are
+// accepted.
 func TestGuard(t *testing.T) {
 	a, err := New(Config{Managers: []string{"127.0.0.1:1"}, Hosts: []string{"Agent.internal"}})
 	if err != nil {
@@ -131,9 +132,9 @@ func TestGuard(t *testing.T) {
 		{"by name", func(r *http.Request) { r.Host = "localhost:7404" }, 200},
 		{"IPv6", func(r *http.Request) { r.Host = "[::1]:7404" }, 200},
 		{"IPv6 without a port", func(r *http.Request) { r.Host = "[::1]" }, 200},
-		{"a name that it was told", func(r *http.Request) { r.Host = "agent.internal:7404" }, 200},
+		{"a configured name", func(r *http.Request) { r.Host = "agent.internal:7404" }, 200},
 		{"typed into a browser", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, 200},
-		{"a name that was bent to 127.0.0.1", func(r *http.Request) { r.Host = "evil.example:7404" }, 403},
+		{"a name that resolves to 127.0.0.1", func(r *http.Request) { r.Host = "evil.example:7404" }, 403},
 		{"no name", func(r *http.Request) { r.Host = "" }, 403},
 		{"a page of another site", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
 		{"a page on another port", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
@@ -156,8 +157,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// What is bounded is refused with the flag that bounds it, and there is room again
-// when something has ended.
+// TestLimits: a request above a limit is rejected with the name of the flag, and accepted when the
+// usage is below the limit again.
 func TestLimits(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		startAgent(t, c, "a", func(cfg *Config) { cfg.MaxOwners, cfg.MaxStreams, cfg.MaxNamespaces = 1, 1, 1 })
@@ -185,8 +186,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// A manager that is away costs a moment, and says so.
-func TestManagersAway(t *testing.T) {
+// TestRequestsTimeOutWithoutManagers: without a manager, requests fail after a timeout with the reason.
+func TestRequestsTimeOutWithoutManagers(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		startAgent(t, c, "a")
 		c.KillManager("m1")
@@ -209,7 +210,7 @@ func TestManagersAway(t *testing.T) {
 	})
 }
 
-func TestConfigRefuses(t *testing.T) {
+func TestInvalidConfigIsRejected(t *testing.T) {
 	for _, test := range []struct {
 		cfg  Config
 		says string
@@ -243,14 +244,14 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// A socket is for its user, is not taken from a live agent, and is taken over from a
-// dead one.
+// TestListenOnSocket: a socket is accessible to its user only. A new agent rejects the socket of a
+// live agent, and takes over that of a dead one.
 func TestListenOnSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "agent") // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // nobody is left to tell
+	defer os.RemoveAll(dir) //nolint:errcheck // cleanup only
 	path := filepath.Join(dir, "s")
 	first, err := Listen("unix:"+path, false, 0o600)
 	if err != nil {
@@ -270,7 +271,7 @@ func TestListenOnSocket(t *testing.T) {
 	_ = second.Close()
 }
 
-// leave closes a listener as a process that dies does: its socket stays.
+// leave closes a listener and keeps its socket file, as after a crash.
 func leave(l net.Listener) {
 	if u, ok := l.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(false)

@@ -25,12 +25,12 @@ func (p *program) dial(c *leaseholdtest.Cluster) net.Conn {
 	return conn
 }
 
-// Who announces a body and does not send it is not waited for.
-func TestBodyThatDoesNotCome(t *testing.T) {
+// TestMissingBodyTimesOut: a request whose body does not arrive is rejected after a timeout.
+func TestMissingBodyTimesOut(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		startAgent(t, c, "a")
 		conn := newProgram(t, c, "a").dial(c)
-		defer conn.Close() //nolint:errcheck // nothing is left to say
+		defer conn.Close() //nolint:errcheck // cleanup only
 		began := time.Now()
 		if _, err := io.WriteString(conn, "POST /v1/owners HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n"); err != nil {
 			t.Fatal(err)
@@ -38,15 +38,16 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 		if err := conn.SetReadDeadline(began.Add(10 * jsonapi.BodyTimeout)); err != nil {
 			t.Fatal(err)
 		}
-		said, err := io.ReadAll(conn)
-		if err != nil || time.Since(began) > 2*jsonapi.BodyTimeout || !strings.HasPrefix(string(said), "HTTP/1.1 400 ") {
-			t.Errorf("after %v: %q, %v", time.Since(began), said, err)
+		response, err := io.ReadAll(conn)
+		if err != nil || time.Since(began) > 2*jsonapi.BodyTimeout || !strings.HasPrefix(string(response), "HTTP/1.1 400 ") {
+			t.Errorf("after %v: %q, %v", time.Since(began), response, err)
 		}
 	})
 }
 
-// A connection more than there may be is closed, unless another has said nothing.
-func TestConnections(t *testing.T) {
+// TestConnectionLimit: above the limit, a new connection replaces an idle one, or is closed if
+// none is idle.
+func TestConnectionLimit(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		startAgent(t, c, "a", func(cfg *Config) { cfg.MaxConns = 1 })
 		p := newProgram(t, c, "a")
@@ -57,7 +58,7 @@ func TestConnections(t *testing.T) {
 		}
 		c.Advance(time.Second)
 		if n, err := silent.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-			t.Errorf("the connection that says nothing: %d bytes, %v", n, err)
+			t.Errorf("read from the idle connection: %d bytes, %v", n, err)
 		}
 		if status, err := p.call("GET", "/healthz", nil, new(struct{})); err == nil {
 			t.Errorf("a second connection is served: %d", status)
@@ -70,15 +71,16 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// Answers are true from their requests on, and only once: nobody may keep them.
-func TestNobodyKeepsAnswers(t *testing.T) {
+// TestResponsesAreNotCached: the validity of a response counts from its request, so that caches
+// must not store it.
+func TestResponsesAreNotCached(t *testing.T) {
 	a, err := New(Config{Managers: []string{"127.0.0.1:1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close(t.Context())
 	for name, serve := range map[string]func(http.ResponseWriter){
-		"an answer": func(w http.ResponseWriter) {
+		"a response": func(w http.ResponseWriter) {
 			a.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:7404/healthz", nil))
 		},
 		"an error": func(w http.ResponseWriter) {

@@ -8,14 +8,15 @@ import (
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 )
 
-// is reports whether a line tells of one lease.
+// is reports whether a line is an event of a kind with one lease.
 func is(line map[string]any, what string) bool {
 	leases, _ := line["leases"].([]any)
 	return line["type"] == what && len(leases) == 1
 }
 
-// In an outage of the managers a program is told that its leases are suspended and not
-// that they have ended, also one that asks for its events only then.
+// TestOutage: while no manager runs, a program receives the event that its leases are suspended,
+// and not that they have ended. A stream that starts during the outage begins with the suspended
+// leases.
 func TestOutage(t *testing.T) {
 	one(t, object{"ttl_ms": 60000}, func(t *testing.T, c *leaseholdtest.Cluster, p *program) {
 		var before, now checkAnswer
@@ -50,7 +51,7 @@ func TestOutage(t *testing.T) {
 		}
 		late := p.lines(t.Context(), p.path("/events"))
 		if e := <-late; !is(e, "leases") || e["suspended"] != true {
-			t.Errorf("who begins to follow in the outage: %v", e)
+			t.Errorf("first event of a stream that starts in the outage: %v", e)
 		}
 
 		c.StartManager("m1")

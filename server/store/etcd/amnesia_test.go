@@ -12,12 +12,11 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// TestAmnesia: a founding member whose disk was lost is not let in again as if
-// it were the same. With its vote, members that missed what it had committed
-// with others could go on without that.
-func TestAmnesia(t *testing.T) {
+// TestMemberWithLostDiskIsRejected: a founding member with an empty data directory must not start
+// under its old identity. Its vote could elect a member that lacks committed entries.
+func TestMemberWithLostDiskIsRejected(t *testing.T) {
 	group := formGroup(t, etcd.PeerTLS{}, "a", "b", "c")
-	if err := group["a"].Close(); err != nil { // it misses what follows
+	if err := group["a"].Close(); err != nil { // it does not receive the next write
 		t.Fatal(err)
 	}
 	eventually(t, "two of three", func(ctx context.Context) error {
@@ -37,25 +36,25 @@ func TestAmnesia(t *testing.T) {
 		_ = m.Close()
 	}
 	if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(fmt.Sprint(err), "remove the member") || !strings.Contains(fmt.Sprint(err), lost.Dir) {
-		t.Errorf("a member that has lost its data is told %v", err)
+		t.Errorf("start with an empty data directory: %v", err)
 	}
 }
 
-// On a directory that belongs to no group, a member that must join founds none,
-// whatever is there already.
-func TestMustJoin(t *testing.T) {
+// TestMustJoinFoundsNoGroup: with MustJoin, a member whose directory belongs to no group fails and
+// founds no group, whatever files the directory contains.
+func TestMustJoinFoundsNoGroup(t *testing.T) {
 	url := "http://" + freeAddr(t)
 	others := fmt.Sprintf(`{"a":%q,"b":"http://%s"}`, url, freeAddr(t))
 	for name, c := range map[string]struct {
 		files map[string]string
 		fresh bool
 	}{
-		"empty":             {nil, true},
-		"a new disk":        {map[string]string{"lost+found/x": ""}, true},
-		"the lock":          {map[string]string{"leasehold.lock": ""}, true},
-		"a bare marker":     {map[string]string{"leasehold.json": `{"format":1,"member":"a"}`}, true},
-		"half of a marker":  {map[string]string{"leasehold.json.tmp": `{"form`}, true},
-		"founding, at most": {map[string]string{"leasehold.json": `{"format":1,"member":"a","members":` + others + `}`}, false},
+		"empty":            {nil, true},
+		"new disk":         {map[string]string{"lost+found/x": ""}, true},
+		"lock file":        {map[string]string{"leasehold.lock": ""}, true},
+		"marker, no group": {map[string]string{"leasehold.json": `{"format":1,"member":"a"}`}, true},
+		"partial marker":   {map[string]string{"leasehold.json.tmp": `{"form`}, true},
+		"founding marker":  {map[string]string{"leasehold.json": `{"format":1,"member":"a","members":` + others + `}`}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -76,23 +75,23 @@ func TestMustJoin(t *testing.T) {
 				_ = m.Close()
 			}
 			if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(fmt.Sprint(err), "must not found one") {
-				t.Errorf("error %v, want one that says that it founds no group", err)
+				t.Errorf("error %v, want one that contains 'must not found one'", err)
 			}
 		})
 	}
 }
 
-// A directory that is somebody else's is not fresh, and is an error: before the
-// group is asked for a place.
-func TestFreshRefuses(t *testing.T) {
+// TestFreshRejectsForeignDirectory: a directory with files of another program is an error, before
+// any request to the group.
+func TestFreshRejectsForeignDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if fresh, err := etcd.Fresh(filepath.Join(dir, "none")); !fresh || err != nil {
-		t.Errorf("a directory that is not there: %v, %v", fresh, err)
+		t.Errorf("missing directory: %v, %v", fresh, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "photo.jpg"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := etcd.Fresh(dir); leasehold.KindOf(err) != leasehold.ErrInvalid {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("foreign directory: %v", err)
 	}
 }

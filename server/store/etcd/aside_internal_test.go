@@ -11,8 +11,9 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 )
 
-// Only a member that answers and has almost everything can take over.
-func TestSuccessors(t *testing.T) {
+// TestSuccessorsAreActiveAndCaughtUp: only an active voter with a nearly complete log can take
+// over leadership.
+func TestSuccessorsAreActiveAndCaughtUp(t *testing.T) {
 	const commit = 1000
 	good := tracker.Progress{RecentActive: true, State: tracker.StateReplicate, Match: commit - transferLag}
 	but := func(spoil func(*tracker.Progress)) tracker.Progress {
@@ -37,27 +38,27 @@ func TestSuccessors(t *testing.T) {
 	}
 }
 
-func TestAsideTakesTurns(t *testing.T) {
+func TestTransferTargetsRotate(t *testing.T) {
 	var a aside
 	now := time.Now()
-	var asked []uint64
+	var chosen []uint64
 	for _, able := range [][]uint64{{3, 5, 8}, {3, 5, 8}, {3, 5, 8}, {3, 5, 8}, {5}, {5, 8}} {
 		id, ok := a.choose(able)
 		if !ok {
-			t.Fatalf("nobody of %v", able)
+			t.Fatalf("no target among %v", able)
 		}
 		a.tried(now, id, nil)
-		asked = append(asked, id)
+		chosen = append(chosen, id)
 	}
-	if diff := cmp.Diff([]uint64{3, 5, 8, 3, 5, 8}, asked); diff != "" {
+	if diff := cmp.Diff([]uint64{3, 5, 8, 3, 5, 8}, chosen); diff != "" {
 		t.Error(diff)
 	}
 	if id, ok := a.choose(nil); ok {
-		t.Errorf("of nobody %d was chosen", id)
+		t.Errorf("%d was chosen without a candidate", id)
 	}
 }
 
-func TestAsidePauses(t *testing.T) {
+func TestTransferBackoff(t *testing.T) {
 	var a aside
 	now := time.Now()
 	failed := errors.New("no")
@@ -73,13 +74,13 @@ func TestAsidePauses(t *testing.T) {
 	} {
 		a.tried(now, 1, step.err)
 		if got := a.until.Sub(now); got != step.want {
-			t.Errorf("step %d: a pause of %v, want %v", i, got, step.want)
+			t.Errorf("step %d: backoff of %v, want %v", i, got, step.want)
 		}
 	}
 	for range 20 {
 		a.tried(now, 1, failed)
 	}
 	if got := a.until.Sub(now); got != mostPause {
-		t.Errorf("the pause grows to %v, want %v", got, mostPause)
+		t.Errorf("the backoff grows to %v, want %v", got, mostPause)
 	}
 }

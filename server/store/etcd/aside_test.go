@@ -12,11 +12,11 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// TestStepAside: a member steps aside for one that takes part, and not for one
-// that only looks alive, such as one whose disk hangs.
-func TestStepAside(t *testing.T) {
+// TestStepAsideSkipsStuckMember: a leader transfers leadership to a member that takes part in
+// raft, and not to one whose process accepts connections but is stuck, for example on its disk.
+func TestStepAsideSkipsStuckMember(t *testing.T) {
 	group := formGroup(t, etcd.PeerTLS{}, "a", "b", "c")
-	// The member that was started last is the one that can step aside.
+	// Only the member that was started last can step aside.
 	var leader *etcd.Embedded
 	var others []*etcd.Embedded
 	for _, m := range group {
@@ -26,19 +26,19 @@ func TestStepAside(t *testing.T) {
 			others = append(others, m)
 		}
 	}
-	eventually(t, "the lead", leader.TakeLead)
+	eventually(t, "leadership", leader.TakeLead)
 	eventually(t, "stepping aside", func(ctx context.Context) error { return stepAside(ctx, leader) })
 
-	eventually(t, "the lead again", leader.TakeLead)
+	eventually(t, "leadership again", leader.TakeLead)
 	if err := leader.StepAside(t.Context()); err != nil || !leader.Leads() {
-		t.Errorf("it stepped aside again at once (%v)", err)
+		t.Errorf("it stepped aside again without backoff (%v)", err)
 	}
 	stuck, alive := others[0], others[1]
 	if err := stuck.Close(); err != nil {
 		t.Fatal(err)
 	}
-	pretend(t, stuck.Config().PeerURL) // as if only its listener were left
-	eventually(t, "that it is missed", func(context.Context) error {
+	pretend(t, stuck.Config().PeerURL) // only its listener remains
+	eventually(t, "loss of contact with the stuck member", func(context.Context) error {
 		if !leader.Misses(stuck.Config().Name) {
 			return errors.New("not yet")
 		}
@@ -46,8 +46,8 @@ func TestStepAside(t *testing.T) {
 	})
 	for range 2 {
 		leader.EndPause()
-		eventually(t, "the lead once more", leader.TakeLead)
-		eventually(t, "stepping aside for the one that is left", func(ctx context.Context) error { return stepAside(ctx, leader) })
+		eventually(t, "leadership once more", leader.TakeLead)
+		eventually(t, "stepping aside for the remaining member", func(ctx context.Context) error { return stepAside(ctx, leader) })
 		eventually(t, "the other leads", func(context.Context) error {
 			if !alive.Leads() {
 				return errors.New("not yet")
@@ -59,15 +59,16 @@ func TestStepAside(t *testing.T) {
 
 func stepAside(ctx context.Context, m *etcd.Embedded) error {
 	if err := m.StepAside(ctx); err != nil {
-		return err // it asked one that cannot: later tries find a pause
+		return err // the target cannot lead: later attempts find a backoff
 	}
 	if m.Leads() {
-		return fmt.Errorf("it still leads")
+		return fmt.Errorf("it is still the leader")
 	}
 	return nil
 }
 
-// pretend answers at a peer URL as a member does whose raft is stuck.
+// pretend accepts connections at a peer URL and responds to version requests only, as a member
+// with a stuck raft does.
 func pretend(t *testing.T, peer string) {
 	t.Helper()
 	u, err := url.Parse(peer)

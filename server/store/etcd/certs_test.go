@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// An authority has one certificate that serves on loopback and identifies
-// clients, as files and as a client's configuration.
+// An authority has one certificate that serves on loopback and identifies clients, as files and as
+// a client's configuration.
 type authority struct {
 	caFile, certFile, keyFile string
 	client                    *tls.Config
@@ -76,7 +76,7 @@ func newAuthority(t testing.TB) authority {
 	return a
 }
 
-// peers is how members of this authority speak to each other.
+// peers returns the peer TLS configuration of this authority's members.
 func (a authority) peers(t testing.TB) etcd.PeerTLS {
 	t.Helper()
 	k, err := secure.Open(secure.Config{Cert: a.certFile, Key: a.keyFile, Roots: a.caFile})

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// childDir is set in the environment of a child: a copy of this test that
-// embeds a member on the directory and appends until it is killed.
+// childDir is the environment variable of a child process: a copy of this test binary that embeds
+// a member on the directory and appends until it is killed.
 const childDir = "LEASEHOLD_TEST_CHILD_DIR"
 
 func child(dir string) int {
@@ -46,7 +46,7 @@ func child(dir string) int {
 	}
 }
 
-// grantAndVacate are two changes that leave a table as it was.
+// grantAndVacate returns two changes that leave a table unchanged.
 func grantAndVacate(after leasehold.LSN) []table.Change {
 	h := &table.Holder{Owner: "ann", Session: leasehold.Session{1}, Addr: "a", Weight: 1}
 	g := leasehold.Generation(after/2 + 1)
@@ -56,8 +56,7 @@ func grantAndVacate(after leasehold.LSN) []table.Change {
 	}
 }
 
-// TestKill: what was committed before a process was killed is there when the
-// next starts.
+// TestKill: a commit before the process is killed is present after the restart.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	last := leasehold.LSN(0)
@@ -74,16 +73,16 @@ func TestKill(t *testing.T) {
 		lines := bufio.NewScanner(out)
 		for n := 0; n < 20 && lines.Scan(); n++ {
 			if _, err := fmt.Sscanf(lines.Text(), "done %d", &last); err != nil {
-				t.Errorf("the child says %q", lines.Text())
+				t.Errorf("unexpected output of the child: %q", lines.Text())
 			}
 		}
 		if _, err := tryEmbed(t, etcd.EmbedConfig{Dir: dir}); leasehold.KindOf(err) != leasehold.ErrExists {
-			t.Errorf("while the child lives its directory can be opened: %v", err)
+			t.Errorf("the directory can be opened while the child runs: %v", err)
 		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for lines.Scan() { // what it said before it died
+		for lines.Scan() { // its output before the kill
 			if text, whole := strings.CutPrefix(lines.Text(), "done "); whole && text != "" {
 				var lsn leasehold.LSN
 				if _, err := fmt.Sscan(text, &lsn); err == nil && lsn == last+2 {

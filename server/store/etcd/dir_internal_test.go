@@ -7,10 +7,9 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// TestKilledWhileItJoins: a joiner that is killed before etcd has started goes
-// on joining, whatever it is told then: the first thing that the directory says
-// is what it was meant for.
-func TestKilledWhileItJoins(t *testing.T) {
+// TestKilledJoinerResumesJoin: a joiner that is killed before etcd starts resumes the join on
+// restart, whatever its new configuration. The directory stores the join configuration first.
+func TestKilledJoinerResumesJoin(t *testing.T) {
 	const a, b = "http://127.0.0.1:1", "http://127.0.0.1:2"
 	members := map[string]string{"a": a, "b": b}
 	start := func(cfg EmbedConfig) (EmbedConfig, error) {
@@ -26,7 +25,7 @@ func TestKilledWhileItJoins(t *testing.T) {
 		cfg.Dir = joining.Dir
 		d, err := openDir(&cfg)
 		if err == nil {
-			err = d.close() // as far as it came
+			err = d.close() // before etcd starts
 		}
 		return cfg, err
 	}
@@ -34,15 +33,15 @@ func TestKilledWhileItJoins(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fresh, err := Fresh(joining.Dir); fresh || err != nil {
-		t.Errorf("the directory does not know that it was begun with: %v, %v", fresh, err)
+		t.Errorf("the directory of an interrupted join is fresh: %v, %v", fresh, err)
 	}
 	for _, must := range []bool{false, true} {
-		told, err := start(EmbedConfig{MustJoin: must})
+		restarted, err := start(EmbedConfig{MustJoin: must})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := open(told); err != nil || !got.Existing || !maps.Equal(got.Members, members) {
-			t.Errorf("told nothing (must join: %v) it goes on with %v, existing %v: %v", must, got.Members, got.Existing, err)
+		if got, err := open(restarted); err != nil || !got.Existing || !maps.Equal(got.Members, members) {
+			t.Errorf("restart without members (must join: %v): members %v, existing %v: %v", must, got.Members, got.Existing, err)
 		}
 	}
 	founding, err := start(EmbedConfig{Members: members})
@@ -50,6 +49,6 @@ func TestKilledWhileItJoins(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := open(founding); leasehold.KindOf(err) != leasehold.ErrInvalid {
-		t.Errorf("told to found a group: %v", err)
+		t.Errorf("restart that founds a group: %v", err)
 	}
 }

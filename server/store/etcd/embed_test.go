@@ -15,14 +15,14 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// startTimeout is far more than a start takes, on a machine that is busy.
+// startTimeout is far longer than a start takes on a loaded machine.
 const startTimeout = time.Minute
 
 func quiet(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// embed starts a member, which is closed with the test if not before.
+// embed starts a member and closes it at the end of the test.
 func embed(t testing.TB, cfg etcd.EmbedConfig) *etcd.Embedded {
 	t.Helper()
 	m, err := tryEmbed(t, cfg)
@@ -56,7 +56,7 @@ func runUnderPrefixes(t *testing.T, m *etcd.Embedded) {
 	storetest.Run(t, func(*testing.T) store.Store { return m.Under(fmt.Sprintf("/test/%d/", n.Add(1))) })
 }
 
-// takeOver writes a record that follows on the one that is there.
+// takeOver writes the leader record of the next term.
 func takeOver(t testing.TB, s store.Store, leader storage.ManagerID) leasehold.Term {
 	t.Helper()
 	now, err := s.Record(t.Context(), true)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestUnreachableIsTriedSoon: a member that does not answer is tried again and again, and
-// not less and less often.
-func TestUnreachableIsTriedSoon(t *testing.T) {
+// TestUnreachableMemberIsRetriedSoon: the retry backoff for a member that does not respond stays
+// short.
+func TestUnreachableMemberIsRetriedSoon(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -21,12 +21,12 @@ func TestUnreachableIsTriedSoon(t *testing.T) {
 	defer cancel()
 	go func() {
 		defer close(tried)
-		for range 7 { // with gRPC's own backoff the seventh would be after 20 s
+		for range 7 { // with gRPC's default backoff the seventh attempt is after 20 s
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			_ = conn.Close() // as if nobody were there
+			_ = conn.Close() // as if no server were listening
 			tried <- struct{}{}
 		}
 	}()
@@ -34,20 +34,20 @@ func TestUnreachableIsTriedSoon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := make(chan struct{})
+	returned := make(chan struct{})
 	go func() {
-		defer close(asked)
-		_, _ = client.Get(ctx, "nobody answers")
+		defer close(returned)
+		_, _ = client.Get(ctx, "no response")
 	}()
 	for n := range 7 {
 		select {
 		case <-tried:
 		case <-ctx.Done():
-			t.Fatalf("it was tried %d times in 10 s", n)
+			t.Fatalf("%d attempts in 10 s", n)
 		}
 	}
 	cancel()
-	<-asked
+	<-returned
 	if err := errors.Join(client.Close(), listener.Close()); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -7,8 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/store/kv"
 )
 
-// Under returns a store of its own, under a prefix, on a member that goes on
-// when the store is closed.
+// Under returns a separate store below a prefix. Closing it does not stop the member.
 func (m *Embedded) Under(prefix string) *Store {
 	db := &database{client: m.db.client, prefix: prefix, room: m.db.room, ended: m.db.ended, close: func() error { return nil }}
 	return &Store{kv.New(db, kv.Config{})}
@@ -20,7 +19,7 @@ func (m *Embedded) KnowsOthers() bool {
 	return ok && status.ID == uint64(m.server.Server.MemberID())
 }
 
-// Misses reports whether a member that leads has not heard of another for a while.
+// Misses reports whether the leading member m has no recent contact with another one.
 func (m *Embedded) Misses(other string) bool {
 	status, ok := raftStatus()
 	for _, one := range m.server.Server.Cluster().Members() {
@@ -33,7 +32,7 @@ func (m *Embedded) Misses(other string) bool {
 
 func (m *Embedded) Leads() bool { return m.server.Server.Leader() == m.server.Server.MemberID() }
 
-// TakeLead makes a member lead etcd's group.
+// TakeLead makes the member the leader of etcd's group.
 func (m *Embedded) TakeLead(ctx context.Context) error {
 	s := m.server.Server
 	if m.Leads() {
@@ -44,17 +43,17 @@ func (m *Embedded) TakeLead(ctx context.Context) error {
 	return s.MoveLeader(ctx, s.Lead(), uint64(s.MemberID()))
 }
 
-// EndPause lets a member step aside at once.
+// EndPause ends the backoff before the next leadership transfer.
 func (m *Embedded) EndPause() {
 	m.aside.mu.Lock()
 	defer m.aside.mu.Unlock()
 	m.aside.until = time.Time{}
 }
 
-// Config is what the member was started with.
+// Config returns the configuration of the member.
 func (m *Embedded) Config() EmbedConfig { return m.cfg }
 
-// Uncompacted is what [Open] warns by.
+// Uncompacted returns the revision count on which the warning of [Open] is based.
 func (m *Embedded) Uncompacted(ctx context.Context) int64 { return m.db.uncompacted(ctx) }
 
 // Compact removes all old revisions.

@@ -18,7 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// open opens a store, waiting for a server that may just be starting.
+// open opens a store, and waits for a server that is still starting.
 func open(t testing.TB, cfg etcd.Config) *etcd.Store {
 	t.Helper()
 	cfg.Logger = quiet(t)
@@ -43,8 +43,7 @@ func TestExternalStore(t *testing.T) {
 	})
 }
 
-// TestExternalStoreWithCredentials: TLS on both sides, and a user who may use
-// one prefix and nothing else.
+// TestExternalStoreWithCredentials uses mutual TLS, and a user with access to a single prefix.
 func TestExternalStoreWithCredentials(t *testing.T) {
 	certs := newAuthority(t)
 	url := startServer(t, "https", "--cert-file="+certs.certFile, "--key-file="+certs.keyFile,
@@ -85,8 +84,7 @@ func TestExternalStoreWithCredentials(t *testing.T) {
 	}
 }
 
-// addUser makes root, and a user who may use one prefix, and turns on
-// authentication.
+// addUser creates root and a user with access to one prefix, and enables authentication.
 func addUser(t *testing.T, url string, conf *tls.Config, name, password, prefix string) {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, TLS: conf, DialTimeout: startTimeout})
@@ -143,7 +141,7 @@ func TestOpenUnreachable(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejectsInvalidConfig(t *testing.T) {
 	for name, cfg := range map[string]etcd.Config{
 		"no endpoints":         {},
 		"password but no name": {Endpoints: []string{"127.0.0.1:1"}, Password: secret.New("p")},
@@ -154,8 +152,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A request that times out leaves the others alone.
-func TestTimeoutsAreApart(t *testing.T) {
+// TestTimeoutDoesNotAffectOtherRequests: a request that times out does not affect other requests.
+func TestTimeoutDoesNotAffectOtherRequests(t *testing.T) {
 	s := open(t, etcd.Config{Endpoints: []string{startServer(t, "http")}})
 	takeOver(t, s, "m1")
 	watched := make(chan storage.Record, 1)
@@ -172,10 +170,10 @@ func TestTimeoutsAreApart(t *testing.T) {
 		_, err := s.Record(short, true)
 		end()
 		if err == nil {
-			t.Fatal("an answer after its time")
+			t.Fatal("a response after the timeout")
 		}
 		if _, err := s.Record(t.Context(), true); err != nil {
-			t.Fatalf("another's timeout was ours: %v", err)
+			t.Fatalf("the timeout of another request: %v", err)
 		}
 	}
 	eventually(t, "a hint", func(context.Context) error {

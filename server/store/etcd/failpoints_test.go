@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// runChild runs a child on a directory, until it has committed so often or ends by itself.
-// It returns the last that it has said to have committed.
+// runChild runs a child on a directory until it has reported a number of commits or has ended. It
+// returns the last commit that the child reported.
 func runChild(t *testing.T, dir, armed string, commits int) (last leasehold.LSN, died bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
@@ -29,8 +29,8 @@ func runChild(t *testing.T, dir, armed string, commits int) (last leasehold.LSN,
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
-	said := 0
-	for ; said < commits && lines.Scan(); said++ {
+	reported := 0
+	for ; reported < commits && lines.Scan(); reported++ {
 		if strings.HasPrefix(lines.Text(), "error") {
 			t.Fatalf("with %q: %s", armed, lines.Text())
 		}
@@ -38,17 +38,17 @@ func runChild(t *testing.T, dir, armed string, commits int) (last leasehold.LSN,
 	}
 	_ = cmd.Process.Kill() // it may be dead already
 	_ = cmd.Wait()
-	return last, said < commits
+	return last, reported < commits
 }
 
-// A process that dies or stands still at any of these points can be started again on its
-// directory, and has all that was committed.
+// TestEveryPoint: a process that dies or pauses at any failpoint restarts on its directory with
+// all commits.
 func TestEveryPoint(t *testing.T) {
 	for _, point := range failpoint.Names() {
 		if !strings.HasPrefix(point, "etcd/") {
 			continue
 		}
-		for _, after := range []int{0, 1} { // markers are written twice in a first start
+		for _, after := range []int{0, 1} { // a first start writes the marker twice
 			if point == "etcd/ready-before-marker" && after > 0 {
 				continue // once in a start
 			}
@@ -57,10 +57,10 @@ func TestEveryPoint(t *testing.T) {
 				dir := t.TempDir()
 				last, died := runChild(t, dir, fmt.Sprintf("%s=kill:after=%d", point, after), 5)
 				if !died {
-					t.Errorf("the point was not passed: it has committed up to %d", last)
+					t.Errorf("the failpoint was not reached: committed up to %d", last)
 				}
 				if again, died := runChild(t, dir, fmt.Sprintf("%s=pause:for=100ms:after=%d", point, after), 5); died || again < last {
-					t.Errorf("it has committed up to %d after %d, and died: %t", again, last, died)
+					t.Errorf("committed up to %d after %d, died: %t", again, last, died)
 				} else {
 					last = again
 				}

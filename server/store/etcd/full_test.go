@@ -28,12 +28,12 @@ func TestExternalStoreIsFull(t *testing.T) {
 	}
 	for n := 0; ; n++ {
 		if n == 50 {
-			t.Fatal("it is never full")
+			t.Fatal("the store is never full")
 		}
 		outcome, err := save(catalog)
 		if err != nil {
 			if outcome == storage.Done || leasehold.KindOf(err) != leasehold.ErrLimit || !strings.Contains(err.Error(), "space") {
-				t.Errorf("a full store says %v: %v", outcome, err)
+				t.Errorf("write to a full store: %v: %v", outcome, err)
 			}
 			break
 		}
@@ -43,7 +43,7 @@ func TestExternalStoreIsFull(t *testing.T) {
 	}
 	now, err := s.Catalog(t.Context())
 	if err != nil || now.Version != catalog.Version {
-		t.Errorf("what was refused is there, or nothing can be read: version %d, want %d: %v", now.Version, catalog.Version, err)
+		t.Errorf("read after the rejected write: version %d, want %d: %v", now.Version, catalog.Version, err)
 	}
 	if r, err := s.Record(t.Context(), true); err != nil || r.Term != term {
 		t.Errorf("the leader record is %+v: %v", r, err)
@@ -69,6 +69,6 @@ func TestExternalStoreIsFull(t *testing.T) {
 		return err
 	})
 	if outcome, err := save(now); outcome != storage.Done || err != nil {
-		t.Errorf("when there is room: %v, %v", outcome, err)
+		t.Errorf("write after freeing space: %v, %v", outcome, err)
 	}
 }

@@ -62,7 +62,7 @@ func TestGroup(t *testing.T) {
 	}
 	term := takeOver(t, group["a"], "on a")
 	if r, err := group["b"].Record(t.Context(), true); err != nil || r.Leader != "on a" {
-		t.Errorf("another member says %+v (%v)", r, err)
+		t.Errorf("record at another member: %+v (%v)", r, err)
 	}
 	if err := group["c"].Close(); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestGroup(t *testing.T) {
 		t.Errorf("the term is %d, want %d", got, term+1)
 	}
 	if r, err := group["a"].Record(t.Context(), true); err != nil || r.Leader != "on b" {
-		t.Errorf("the other member says %+v (%v)", r, err)
+		t.Errorf("record at the other member: %+v (%v)", r, err)
 	}
 	healthy := map[string]bool{}
 	members, err := group["a"].Members(t.Context())
@@ -110,7 +110,7 @@ func TestGrowAndShrink(t *testing.T) {
 	alone := embed(t, etcd.EmbedConfig{Dir: dir, Name: "a"})
 	takeOver(t, alone, "m1")
 	if _, _, err := alone.AddMember(t.Context(), "b", "http://"+freeAddr(t)); leasehold.KindOf(err) != leasehold.ErrInvalid {
-		t.Errorf("a member without a peer URL takes another in: %v", err)
+		t.Errorf("a member without a peer URL adds another: %v", err)
 	}
 	if err := alone.RemoveMember(t.Context(), "a"); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("the last member is removed: %v", err)
@@ -146,18 +146,18 @@ func TestGrowAndShrink(t *testing.T) {
 		return nil
 	})
 	if r, err := b.Record(t.Context(), true); err != nil || r.Leader != "m1" {
-		t.Errorf("the new member says %+v (%v)", r, err)
+		t.Errorf("record at the new member: %+v (%v)", r, err)
 	}
 	if _, _, err := a.AddMember(t.Context(), "b", "http://"+freeAddr(t)); leasehold.KindOf(err) != leasehold.ErrExists {
 		t.Errorf("a second member of the same name: %v", err)
 	}
 	if err := a.RemoveMember(t.Context(), "nobody"); leasehold.KindOf(err) != leasehold.ErrNotFound {
-		t.Errorf("removing nobody: %v", err)
+		t.Errorf("removal of an unknown member: %v", err)
 	}
 	eventually(t, "removal", func(ctx context.Context) error { return a.RemoveMember(ctx, "b") })
 	<-b.Done()
 	if err := b.Err(); !strings.Contains(fmt.Sprint(err), "removed from its group") {
-		t.Errorf("the removed member says %v", err)
+		t.Errorf("error of the removed member: %v", err)
 	}
 	if _, err := b.Record(t.Context(), true); !strings.Contains(fmt.Sprint(err), "removed from its group") {
 		t.Errorf("a call to the removed member: %v", err)

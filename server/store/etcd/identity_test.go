@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// A member that is restarted has the identity that it had. On a copy of its data directory only
-// the cluster is the same, wherever the copy is.
+// TestIdentity: a restarted member keeps its identity. A copy of the data directory has the same
+// cluster but a different identity, whatever its path.
 func TestIdentity(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("NOT TESTED: data directories have an identity on Linux only")
@@ -43,7 +43,7 @@ func TestIdentity(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(dir, os.DirFS(copied)); err != nil { // often with the inodes that were freed
+	if err := os.CopyFS(dir, os.DirFS(copied)); err != nil { // the copy often reuses the freed inodes
 		t.Fatal(err)
 	}
 	if id := start(); id.Cluster != first.Cluster || id.Directory == first.Directory || id.Directory == "" {
@@ -51,12 +51,12 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// The identity of a cluster is known by the first answer.
+// TestExternalIdentity: the first response contains the identity of a cluster.
 func TestExternalIdentity(t *testing.T) {
 	url := startServer(t, "http")
 	s, again := open(t, etcd.Config{Endpoints: []string{url}}), open(t, etcd.Config{Endpoints: []string{url}})
 	if id := s.Identity(); id.Cluster == "" || id.Directory != "" || id != again.Identity() {
-		t.Errorf("the identity is %v, and to another client %v", id, again.Identity())
+		t.Errorf("identity %v, and for another client %v", id, again.Identity())
 	}
 	other := open(t, etcd.Config{Endpoints: []string{startServer(t, "http")}})
 	if other.Identity() == s.Identity() {

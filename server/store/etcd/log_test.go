@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// What etcd says at warning level and above arrives in our log, with its
-// fields; the rest does not.
+// TestLogBridge: messages of etcd at warning level and above are in our log with their fields;
+// others are not.
 func TestLogBridge(t *testing.T) {
 	var out bytes.Buffer
 	to := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{

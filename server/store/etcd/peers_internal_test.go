@@ -15,8 +15,9 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// TestReview: a connection that stands ends when whoever made it may no longer speak.
-func TestReview(t *testing.T) {
+// TestConnectionEndsWhenPermissionIsRevoked: an open connection ends when its peer loses the
+// permission to connect.
+func TestConnectionEndsWhenPermissionIsRevoked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	_, issued, err := pki.Create(dir, "example.org", []pki.Party{{Role: pki.Manager, Name: "m", Hosts: []string{"127.0.0.1"}}}, time.Now(), time.Hour)
 	if err != nil {
@@ -59,7 +60,7 @@ func TestReview(t *testing.T) {
 	<-asked
 	select {
 	case <-ended:
-		t.Fatal("it ended while all was well")
+		t.Fatal("the connection ended before the permission was revoked")
 	default:
 	}
 	banned.Store(true)

@@ -94,18 +94,18 @@ func TestPeers(t *testing.T) {
 	group := formGroupOf(t, k.peers, names...)
 	url := group["a"].Config().PeerURL
 	if status, err := k.get("b", url); status != http.StatusOK {
-		t.Errorf("a manager is answered %d (%v)", status, err)
+		t.Errorf("response to a manager: %d (%v)", status, err)
 	}
 	if status, err := k.get("owner", url); status != http.StatusForbidden {
-		t.Errorf("an owner is answered %d (%v)", status, err)
+		t.Errorf("response to an owner: %d (%v)", status, err)
 	}
 	stranger := newKin(t, "a")
 	k.keepers["stranger"] = stranger.keepers["a"]
 	if status, err := k.get("stranger", url); err == nil {
-		t.Errorf("somebody of another authority is answered %d", status)
+		t.Errorf("response to a certificate of another CA: %d", status)
 	}
 	if status, err := k.get("b", strings.Replace(url, "https", "http", 1)); status == http.StatusOK {
-		t.Errorf("plain text is answered %d (%v)", status, err)
+		t.Errorf("response to plaintext: %d (%v)", status, err)
 	}
 
 	takeOver(t, group["a"], "before")
@@ -113,9 +113,9 @@ func TestPeers(t *testing.T) {
 	k.banned = append(k.banned, "spiffe://example.org/manager/c")
 	k.mu.Unlock()
 	if status, err := k.get("c", url); status != http.StatusForbidden {
-		t.Errorf("a manager that is one no longer is answered %d (%v)", status, err)
+		t.Errorf("response to a revoked manager: %d (%v)", status, err)
 	}
 	if r, err := group["b"].Record(t.Context(), true); err != nil || r.Leader != "before" {
-		t.Errorf("the others say %+v (%v)", r, err)
+		t.Errorf("record at another manager: %+v (%v)", r, err)
 	}
 }

@@ -18,8 +18,7 @@ import (
 // serverPath is where this process builds the etcd server.
 var serverPath = filepath.Join(os.TempDir(), fmt.Sprintf("leasehold-test-%d", os.Getpid()), "etcd")
 
-// buildServer builds the etcd server from the module that we require, once for
-// all tests.
+// buildServer builds the etcd server once for all tests, from the required module.
 var buildServer = sync.OnceValue(func() error {
 	path := serverPath
 	out, err := exec.Command("go", "build", "-o", path, "go.etcd.io/etcd/server/v3").CombinedOutput()
@@ -33,13 +32,13 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(child(dir))
 	}
-	quick.Without("^(TestKill|TestAmnesia|TestGrowAndShrink|TestQuota|TestUncompacted|TestExternalStoreIsFull|TestExternalStoreWithCredentials|TestResendSoon|TestReserve|TestEmbedWithoutMajority)$")
+	quick.Without("^(TestKill|TestMemberWithLostDiskIsRejected|TestGrowAndShrink|TestQuota|TestUncompacted|TestExternalStoreIsFull|TestExternalStoreWithCredentials|TestResendSoon|TestReserve|TestEmbedWithoutMajority)$")
 	code := leak.Checked{Tests: m}.Run()
 	_ = os.RemoveAll(filepath.Dir(serverPath)) // it may not be there
 	os.Exit(code)
 }
 
-// freeAddr returns an address on loopback that nobody listens on.
+// freeAddr returns a loopback address without a listener.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,12 +58,12 @@ func startProcess(t testing.TB, cmd *exec.Cmd) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may be gone already
+		_ = cmd.Process.Kill() // it may have ended
 		_ = cmd.Wait()
 	})
 }
 
-// startServer runs an etcd of its own process and returns its client URL.
+// startServer runs etcd as a separate process and returns its client URL.
 func startServer(t testing.TB, scheme string, args ...string) string {
 	t.Helper()
 	if err := buildServer(); err != nil {
@@ -80,8 +79,7 @@ func startServer(t testing.TB, scheme string, args ...string) string {
 	return url
 }
 
-// eventually calls try until it returns nil, and fails the test if that takes
-// too long.
+// eventually calls try until it returns nil, and fails the test after a timeout.
 func eventually(t testing.TB, what string, try func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// TestQuota: a store that is full says so, loses nothing, and goes on by
-// itself as soon as old revisions are out of the way.
+// TestQuota: a full store rejects writes with the reason, loses no data, and accepts writes again
+// after old revisions are compacted.
 func TestQuota(t *testing.T) {
 	m := embed(t, etcd.EmbedConfig{Dir: t.TempDir(), Quota: 16 << 20})
 	term := takeOver(t, m, "m1")
@@ -39,9 +39,9 @@ func TestQuota(t *testing.T) {
 		t.Fatalf("after %d writes: %v, want an error of kind limit that names the quota", done, full)
 	}
 	if c, err := m.Catalog(t.Context()); err != nil || len(c.Namespaces) != 1 {
-		t.Errorf("it cannot be read any more: %v", err)
+		t.Errorf("read of a full store: %v", err)
 	}
-	eventually(t, "a write after there is room again", func(ctx context.Context) error {
+	eventually(t, "a write after compaction", func(ctx context.Context) error {
 		now, err := m.Catalog(ctx)
 		if err != nil {
 			return err
@@ -55,19 +55,19 @@ func TestQuota(t *testing.T) {
 	takeOver(t, m, "m2")
 }
 
-// A cluster that was never compacted is known by its having all revisions.
+// TestUncompacted: a cluster without compaction has all its revisions.
 func TestUncompacted(t *testing.T) {
 	m := embed(t, etcd.EmbedConfig{Dir: t.TempDir()})
 	takeOver(t, m, "m1")
 	before := m.Uncompacted(t.Context())
 	takeOver(t, m, "m2")
 	if after := m.Uncompacted(t.Context()); before == 0 || after != before+1 {
-		t.Errorf("it has %d revisions, and %d after a write", before, after)
+		t.Errorf("%d revisions, and %d after a write", before, after)
 	}
 	if err := m.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := m.Uncompacted(t.Context()); n != 0 {
-		t.Errorf("compacted it has %d revisions", n)
+		t.Errorf("%d revisions after compaction", n)
 	}
 }

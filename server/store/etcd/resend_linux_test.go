@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestResendSoon: what a member writes to another and is lost is sent again within a
-// second, however long nothing got through before.
+// TestResendSoon: TCP retransmits lost data between members within a second, however long the
+// preceding outage was.
 func TestResendSoon(t *testing.T) {
 	var log bytes.Buffer
 	p, err := listenPeers(&url.URL{Host: "127.0.0.1:0"}, &EmbedConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -37,18 +37,18 @@ func TestResendSoon(t *testing.T) {
 	conn := reflect.ValueOf(accepted).FieldByName("Conn").Interface().(syscall.Conn) // etcd has wrapped it
 	within, err := tcpOption(conn, unix.TCP_RTO_MAX_MS)
 	old := errors.Is(err, unix.ENOPROTOOPT)
-	if told := strings.Contains(log.String(), "this system does not bound"); told != old {
-		t.Errorf("that it cannot is so: %v; and was told: %s", old, &log)
+	if warned := strings.Contains(log.String(), "this system does not bound"); warned != old {
+		t.Errorf("option unsupported: %v; log: %s", old, &log)
 	}
 	if old {
-		t.Skip("SKIPPED, NOT TESTED: this system cannot bound it, Linux does since 6.15")
+		t.Skip("SKIPPED, NOT TESTED: the retransmission bound requires Linux 6.15")
 	}
 	if err != nil || within != int(resendWithin.Milliseconds()) {
-		t.Errorf("it is sent again within %d ms (%v), want %v", within, err, resendWithin)
+		t.Errorf("retransmission interval of at most %d ms (%v), want %v", within, err, resendWithin)
 	}
 	lasts, err := tcpOption(conn, unix.TCP_USER_TIMEOUT)
 	if err != nil || lasts != int(resendFor.Milliseconds()) {
-		t.Errorf("it is sent again for %d ms (%v), want %v", lasts, err, resendFor)
+		t.Errorf("retransmission for %d ms (%v), want %v", lasts, err, resendFor)
 	}
 }
 

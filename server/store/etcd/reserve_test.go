@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/store/etcd"
 )
 
-// grants are changes of which each takes a few hundred bytes, and which leave
-// everything vacant if their number is even.
+// grants returns n changes of a few hundred bytes each. If n is even, all keys are vacant
+// afterwards.
 func grants(after leasehold.LSN, n int) []table.Change {
 	var out []table.Change
 	for i := range n {
@@ -28,9 +28,8 @@ func grants(after leasehold.LSN, n int) []table.Change {
 	return out
 }
 
-// TestReserve: in a store that is full of what it has to keep, leadership is
-// still renewed and leases still end, and only what is new is refused. To delete
-// namespaces makes room.
+// TestReserve: a store that is full of live data accepts leadership renewals and lease ends, and
+// rejects new namespaces and grants. Deleting namespaces frees space.
 func TestReserve(t *testing.T) {
 	m := embed(t, etcd.EmbedConfig{Dir: t.TempDir(), Quota: etcd.MinQuota, Logger: quiet(t)})
 	term := takeOver(t, m, "m1")
@@ -65,9 +64,9 @@ func TestReserve(t *testing.T) {
 	}
 	full := fill()
 	if len(names) < 20 || leasehold.KindOf(full) != leasehold.ErrLimit || !strings.Contains(fmt.Sprint(full), "nothing was written") {
-		t.Fatalf("after %d namespaces: %v, want an error of kind limit that says that nothing was written", len(names), full)
+		t.Fatalf("after %d namespaces: %v, want an error of kind limit that contains 'nothing was written'", len(names), full)
 	}
-	for n := range 200 { // what a leader does in some minutes
+	for n := range 200 { // the writes of a leader in some minutes
 		r, err := m.Record(t.Context(), true)
 		if err != nil {
 			t.Fatal(err)
@@ -83,21 +82,21 @@ func TestReserve(t *testing.T) {
 		t.Errorf("the end of a lease: %v, %v", outcome, err)
 	}
 	tries := 0
-	eventually(t, "the refusal of a new namespace", func(ctx context.Context) error {
+	eventually(t, "the rejection of a new namespace", func(ctx context.Context) error {
 		tries++
-		_ = fill() // old revisions may have gone meanwhile
+		_ = fill() // compaction may have freed space
 		outcome, err := catalog(ctx, names[:tries], false)
 		if outcome != storage.Unknown || leasehold.KindOf(err) != leasehold.ErrLimit {
 			return fmt.Errorf("%v, %w", outcome, err)
 		}
 		return nil
 	})
-	for _, step := range [][]string{names, nil} { // they are deleted, and then forgotten
+	for _, step := range [][]string{names, nil} { // marked as deleted, then removed
 		if outcome, err := catalog(t.Context(), step, true); outcome != storage.Done {
 			t.Fatalf("deleting: %v, %v", outcome, err)
 		}
 	}
-	eventually(t, "a grant after there is room again", func(context.Context) error {
+	eventually(t, "a grant after space is free", func(context.Context) error {
 		_, err := add("held", 2, grants(2, 1))
 		return err
 	})
