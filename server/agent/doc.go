@@ -1,5 +1,5 @@
 // Package agent is a local HTTP/JSON API that gives programs in any language what the owner and the
-// lookup library give programs in Go. docs/AGENT.md is the reference of the API.
+// lookup library give programs in Go. docs/AGENT.md explains the API.
 //
 // # Promises
 //
