@@ -1,5 +1,5 @@
-// Command reference writes docs/reference from the code: the commands, their settings and the metrics. Run it in the
-// root of the repository:
+// Command reference writes docs/reference from the code: the commands, their settings, the metrics and the HTTP API
+// of the agent. Run it in the root of the repository:
 //
 //	go run ./lab/reference
 //
@@ -38,10 +38,15 @@ func documents() (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
+	api, err := apiReference()
+	if err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
 	return map[string]string{
-		"cli.md":           commandReference(),
-		"configuration.md": settingReference(),
-		"metrics.md":       metrics,
+		"agent.openapi.json": api,
+		"cli.md":             commandReference(),
+		"configuration.md":   settingReference(),
+		"metrics.md":         metrics,
 	}, nil
 }
 

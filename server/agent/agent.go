@@ -51,23 +51,13 @@ func New(cfg Config) (*Agent, error) {
 	a.closing, a.abandon = context.WithCancel(context.Background())
 	a.lookups = newLookups(a.accepting, &a.cfg)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", handle(func(http.ResponseWriter, *http.Request) (any, error) { return struct{}{}, nil }))
-	if cfg.Scrape != nil {
-		mux.HandleFunc("GET /metrics", a.metrics)
+	for _, route := range Routes() {
+		if route.Path != "/metrics" || cfg.Scrape != nil {
+			mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) { route.serve(a, w, r) })
+		}
 	}
-	mux.HandleFunc("GET /v1/status", handle(a.status))
-	mux.HandleFunc("POST /v1/owners", a.join)
-	mux.HandleFunc("DELETE /v1/owners/{id}", handle(a.leave))
-	mux.HandleFunc("POST /v1/owners/{id}/leases", handleOwner(a, (*session).leases))
-	mux.HandleFunc("POST /v1/owners/{id}/check", handleOwner(a, (*session).check))
-	mux.HandleFunc("POST /v1/owners/{id}/held", handleOwner(a, (*session).held))
-	mux.HandleFunc("POST /v1/owners/{id}/await", handleOwner(a, (*session).await))
-	mux.HandleFunc("POST /v1/owners/{id}/report", handleOwner(a, (*session).report))
-	mux.HandleFunc("GET /v1/owners/{id}/events", a.events)
-	mux.HandleFunc("GET /v1/namespaces/{namespace}/find", handle(a.find))
-	mux.HandleFunc("GET /v1/namespaces/{namespace}/losses", a.losses)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, leasehold.Errorf("agent", leasehold.ErrNotFound, jsonapi.Clip(r.Method+" "+r.URL.Path), "unknown method and path: see docs/AGENT.md"))
+		fail(w, leasehold.Errorf("agent", leasehold.ErrNotFound, jsonapi.Clip(r.Method+" "+r.URL.Path), "unknown method and path: see docs/reference/agent.openapi.json"))
 	})
 	a.handler = a.guard(a.identified(mux))
 	return a, nil
@@ -159,7 +149,7 @@ const aliveEvery = 5 * time.Second
 
 // alive is the heartbeat line.
 type alive struct {
-	Type string `json:"type"` // "alive"
+	Type string `json:"type" enum:"alive"`
 }
 
 // send reports whether the line was sent before the deadline.

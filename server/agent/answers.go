@@ -26,8 +26,8 @@ const (
 // the answer is valid. No other owner acts on these keys before. Suspended means that no lease is valid
 // because renewals failed: the program keeps its state, and its callers wait.
 type promised struct {
-	ValidForMS int64 `json:"valid_for_ms"`
-	Suspended  bool  `json:"suspended,omitempty"`
+	ValidForMS int64 `json:"valid_for_ms" doc:"validity of the answer, from the moment at which the request was sent"`
+	Suspended  bool  `json:"suspended,omitempty" doc:"keep the state, and let callers retry"`
 }
 
 // A leasesAnswer lists all valid leases.
@@ -117,7 +117,7 @@ func (s *session) held(_ *http.Request, in *heldRequest) (any, error) {
 
 type awaitRequest struct {
 	keyDocument
-	TimeoutMS *int64 `json:"timeout_ms"`
+	TimeoutMS *int64 `json:"timeout_ms,omitempty" doc:"1 to 10000 (default 1000)"`
 }
 
 // An awaitAnswer reports whether a key was held at the end of the wait. It contains no promise, which
@@ -160,8 +160,8 @@ func (s *session) awaits(ctx context.Context, key leasehold.Key) bool {
 type reportRequest struct {
 	Costs []struct {
 		keyDocument
-		Cost float64 `json:"cost"`
-	} `json:"costs"`
+		Cost float64 `json:"cost,omitempty" doc:"0 or more, in one unit per namespace (default 0)"`
+	} `json:"costs,omitempty" doc:"up to 1000 entries"`
 }
 
 // A reportAnswer counts the accepted costs.

@@ -1,5 +1,5 @@
 // Package agent is a local HTTP/JSON API that gives programs in any language the features of the owner
-// and lookup libraries. docs/AGENT.md is the reference of the API.
+// and lookup libraries. docs/AGENT.md explains the API.
 //
 // # Promises
 //

@@ -28,7 +28,7 @@ const maxPending = 256
 
 // An event is one line of the stream of events.
 type event struct {
-	Type   string          `json:"type"` // "leases", "granted", "revoked", "suspended", "resumed", "closed"
+	Type   string          `json:"type" enum:"leases,granted,revoked,suspended,resumed,closed"`
 	Leases []leaseDocument `json:"leases,omitzero"`
 	Cause  string          `json:"cause,omitempty"`
 	Why    string          `json:"why,omitempty"`

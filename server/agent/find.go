@@ -99,7 +99,7 @@ func parameters(r *http.Request, known ...string) (values, error) {
 
 // A lossLine is one line of the stream of losses.
 type lossLine struct {
-	Type string `json:"type"` // "loss"
+	Type string `json:"type" enum:"loss"`
 	leaseDocument
 	Owner  string        `json:"owner"` // "" if unknown, with the generation 0
 	Cause  string        `json:"cause"`
@@ -110,7 +110,7 @@ type lossLine struct {
 // A contactLine reports that contact with the managers was lost or restored. All losses before a restored
 // contact are on the stream before this line.
 type contactLine struct {
-	Type  string        `json:"type"` // "contact"
+	Type  string        `json:"type" enum:"contact"`
 	Lost  bool          `json:"lost"`
 	LSN   leasehold.LSN `json:"lsn,string"` // all losses up to it are on the stream
 	AgeMS int64         `json:"age_ms"`     // time for which the table was not known to be complete
@@ -118,7 +118,7 @@ type contactLine struct {
 
 // A lossBegin is the first line: resuming from its LSN misses no loss.
 type lossBegin struct {
-	Type string        `json:"type"` // "begin"
+	Type string        `json:"type" enum:"begin"`
 	LSN  leasehold.LSN `json:"lsn,string"`
 }
 

@@ -25,17 +25,17 @@ const (
 // A joinRequest is the body of POST /v1/owners.
 type joinRequest struct {
 	Namespace string  `json:"namespace"`
-	Addr      string  `json:"addr"`
-	Name      string  `json:"name"`
-	Weight    float64 `json:"weight"`
-	Load      string  `json:"load"`       // "checks" or "reported"
-	TTLMS     *int64  `json:"ttl_ms"`     // maximum silence of the program
-	TimeoutMS *int64  `json:"timeout_ms"` // of the join
+	Addr      string  `json:"addr" doc:"host:port for callers; listen there first"`
+	Name      string  `json:"name,omitempty" doc:"stable across restarts, unique among live programs (default addr)"`
+	Weight    float64 `json:"weight,omitempty" doc:"relative share of the keys (default 1)"`
+	Load      string  `json:"load,omitempty" enum:"checks,reported" doc:"checks: each successful check counts (the default); reported: the program reports costs"`
+	TTLMS     *int64  `json:"ttl_ms,omitempty" doc:"maximum silence of the program, 1000 to 60000 (default 10000)"`
+	TimeoutMS *int64  `json:"timeout_ms,omitempty" doc:"time to wait for the leader, 100 to 60000 (default 10000)"`
 }
 
 // A joinAnswer has the id of the session, a secret of the program and the agent.
 type joinAnswer struct {
-	ID           string `json:"id"`
+	ID           string `json:"id" doc:"a secret of the program and the agent"`
 	Name         string `json:"name"`
 	Session      string `json:"session"`
 	TTLMS        int64  `json:"ttl_ms"`

@@ -39,9 +39,12 @@ func leasesOf(leases []leasehold.Lease) []leaseDocument {
 
 // A keyDocument is a key, given directly or as a name to hash.
 type keyDocument struct {
-	Key  *string `json:"key"`
-	Name *string `json:"name"`
+	Key  *string `json:"key,omitempty" doc:"16 hexadecimal digits"`
+	Name *string `json:"name,omitempty" doc:"the name that is hashed to the key"`
 }
+
+// Alternatives returns the fields of which a request has exactly one, for the reference.
+func (keyDocument) Alternatives() []string { return []string{"key", "name"} }
 
 func (k keyDocument) parse() (leasehold.Key, error) {
 	switch {
@@ -103,7 +106,7 @@ func handleOwner[Body any](a *Agent, do func(*session, *http.Request, *Body) (an
 // An errorDocument is the response to a failed request.
 type errorDocument struct {
 	Error struct {
-		Kind    string `json:"kind"`
+		Kind    string `json:"kind" enum:"invalid,denied,not_found,name_taken,closed,limit,suspended,no_owner,not_owner,unavailable,internal"`
 		Message string `json:"message"`
 	} `json:"error"`
 }
