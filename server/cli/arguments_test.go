@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// FuzzBytes: a number of bytes is what it says, or refused.
+// FuzzBytes: a byte count is parsed, or rejected.
 func FuzzBytes(f *testing.F) {
 	for _, text := range []string{"1048576", "512MiB", "8GiB", "9007199254740992KiB", "-1", "+1", "1 GiB", "GiB", "", "0x10", "1GB", "9223372036854775807"} {
 		f.Add(text)
@@ -20,12 +20,12 @@ func FuzzBytes(f *testing.F) {
 			return
 		}
 		if digits := strings.TrimRight(text, "KMGiB"); n < 0 || strings.Trim(digits, "0123456789") != "" {
-			t.Fatalf("%q is %d", text, n)
+			t.Fatalf("%q is parsed as %d", text, n)
 		}
 	})
 }
 
-// FuzzKeyArgument: a key is what is said in hexadecimal, or the hash of a name.
+// FuzzKeyArgument: a key argument is a hexadecimal key, or a name whose hash is the key.
 func FuzzKeyArgument(f *testing.F) {
 	for _, text := range []string{"alice", "0xff", "0X", "0x00000000000000001", "", "0xzz"} {
 		f.Add(text, false)
@@ -38,9 +38,9 @@ func FuzzKeyArgument(f *testing.F) {
 		switch {
 		case err != nil:
 		case got.Name != "" && got.Key != leasehold.KeyOf(text):
-			t.Fatalf("%q is taken for a name with key %v", text, got.Key)
+			t.Fatalf("%q is parsed as a name with key %v", text, got.Key)
 		case hex && !strings.HasSuffix(got.Key.String(), strings.TrimPrefix(strings.ToLower(text), "0x")):
-			t.Fatalf("%q is taken for the key %v", text, got.Key)
+			t.Fatalf("%q is parsed as key %v", text, got.Key)
 		}
 	})
 }

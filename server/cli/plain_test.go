@@ -30,12 +30,12 @@ func TestPlainText(t *testing.T) {
 			t.Errorf("%+v: warns of %v, %v", test, s.Exposed, err)
 		}
 		if test.refused && !strings.Contains(err.Error(), "--listen "+test.addr) {
-			t.Errorf("%+v: the error does not say what is wrong: %v", test, err)
+			t.Errorf("%+v: the error does not contain the flag: %v", test, err)
 		}
 	}
 }
 
-// The log hears of it once, and of all addresses.
+// TestWarnOfPlainText: one log line warns of all plaintext addresses.
 func TestWarnOfPlainText(t *testing.T) {
 	var log strings.Builder
 	WarnOfPlainText([]string{":7400", "m2:7400"}, slog.New(slog.NewTextHandler(&log, nil)))

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestSecondSignal: it ends a process at once, unless it comes with the first.
+// TestSecondSignal: a second signal ends the process at once, unless it arrives together with the
+// first.
 func TestSecondSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -16,7 +17,7 @@ func TestSecondSignal(t *testing.T) {
 		cancel()
 		time.Sleep(signalGrace - 1)
 		if synctest.Wait(); stopped {
-			t.Error("a signal that comes with the first ends the process")
+			t.Error("a signal together with the first ends the process")
 		}
 		time.Sleep(time.Nanosecond)
 		if synctest.Wait(); !stopped {

@@ -37,7 +37,7 @@ func TestReadSecret(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got.Reveal(), err)
 		}
 		if err != nil && strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: the error tells the secret: %v", name, err)
+			t.Errorf("%s: the error contains the secret: %v", name, err)
 		}
 	}
 }

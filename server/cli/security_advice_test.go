@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// Connections that certificates have prevented get advice about certificates.
+// TestSecureAdvice: errors of TLS and access control come with advice.
 func TestSecureAdvice(t *testing.T) {
 	for _, test := range []struct {
 		err  error
-		says string
+		want string
 	}{
 		{errors.New("connection refused"), ""},
 		{leasehold.Errorf("call", leasehold.ErrDenied, "", "no such role"), "access file"},
@@ -25,8 +25,8 @@ func TestSecureAdvice(t *testing.T) {
 		{errors.New("tls: handshake failure"), "pki show"},
 	} {
 		advice := SecureAdvice(test.err)
-		if (advice == "") != (test.says == "") || !strings.Contains(advice, test.says) {
-			t.Errorf("%v: %q, want %q", test.err, advice, test.says)
+		if (advice == "") != (test.want == "") || !strings.Contains(advice, test.want) {
+			t.Errorf("%v: %q, want %q", test.err, advice, test.want)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/admin"
 )
 
-// Whatever has happened is told with why.
-func TestChangesSayWhy(t *testing.T) {
+// TestChangeTextContainsReason: the text of a change contains its reason or cause.
+func TestChangeTextContainsReason(t *testing.T) {
 	for _, test := range []struct {
 		change admin.Change
 		want   string

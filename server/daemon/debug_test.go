@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestProfiles are served at their own address, to those who call it by an address.
+// TestProfiles: the profile address accepts loopback hosts only, and serves profiles only.
 func TestProfiles(t *testing.T) {
 	for _, test := range []struct {
 		host, path string
@@ -32,16 +32,17 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestDebugListens until it is stopped.
+// TestDebugListens: the debug listener serves until it is stopped, and reports an address in use
+// with the flag's name.
 func TestDebugListens(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close() //nolint:errcheck // nobody uses it
+	defer taken.Close() //nolint:errcheck // cleanup only
 	log := slog.New(slog.DiscardHandler)
 	if _, err := (&Debug{listen: taken.Addr().String()}).Serve(log); err == nil || !strings.Contains(err.Error(), "--debug-listen") {
-		t.Errorf("on an address that is taken: %v", err)
+		t.Errorf("address in use: %v", err)
 	}
 	addr := taken.Addr().String()
 	if err := taken.Close(); err != nil {
@@ -56,13 +57,13 @@ func TestDebugListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := io.ReadAll(answer.Body)
-	_ = answer.Body.Close() // it was read
+	_ = answer.Body.Close() // read-only
 	if answer.StatusCode != http.StatusOK || len(text) == 0 {
 		t.Errorf("%d %s", answer.StatusCode, text)
 	}
 	stop()
 	if answer, err := http.Get("http://" + addr + "/debug/pprof/cmdline"); err == nil {
-		_ = answer.Body.Close() // it should not be there
-		t.Error("it answers after it was stopped")
+		_ = answer.Body.Close() // an unexpected response
+		t.Error("the listener responds after the stop")
 	}
 }

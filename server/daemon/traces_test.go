@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Traces are off unless the environment says where to, and what it says is understood or
-// refused.
+// TestServeTraces: traces are off unless the environment configures an endpoint. Unknown protocols
+// and exporters are rejected.
 func TestServeTraces(t *testing.T) {
 	for _, name := range []string{TracesEndpoint, tracesEndpointOwn, tracesProtocol, tracesProtocolOwn, tracesExporter, tracesDisabled} {
 		t.Setenv(name, "")
@@ -48,14 +48,15 @@ func TestServeTraces(t *testing.T) {
 	}
 }
 
-// A receiver that is away is said once, and not for every batch.
-func TestTraceComplaints(t *testing.T) {
+// TestTraceExportErrorsAreThrottled: an unreachable receiver is logged once, and not for every
+// batch.
+func TestTraceExportErrorsAreThrottled(t *testing.T) {
 	var text bytes.Buffer
 	c := traceComplaints(slog.New(slog.NewTextHandler(&text, nil)))
 	for range 100 {
 		c.Handle(errors.New("connection refused"))
 	}
 	if n := strings.Count(text.String(), "connection refused"); n != 1 {
-		t.Errorf("it was said %d times", n)
+		t.Errorf("logged %d times, want once", n)
 	}
 }

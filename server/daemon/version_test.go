@@ -28,7 +28,7 @@ func TestDescribeBuild(t *testing.T) {
 	}
 }
 
-// Each part of what a binary is made of is a label of its own, so that one can be asked for.
+// TestBuildLabels: each part of the build is a separate label, for queries by version or revision.
 func TestBuildLabels(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}}}
 	for _, test := range []struct {

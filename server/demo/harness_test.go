@@ -25,8 +25,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// TestMain lets the test binary be the processes that tests start, by their
-// first argument.
+// TestMain runs the test binary as one of the processes that tests start, selected by its first
+// argument.
 func TestMain(m *testing.M) {
 	children := map[string]func(args []string) error{
 		"honest-owner": func(args []string) error {
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// careless believes that it holds every key, always.
+// careless always reports that it owns every key.
 type careless struct{}
 
 func (careless) Check(key leasehold.Key) (owner.Lease, bool) {
@@ -57,10 +57,10 @@ func (careless) Check(key leasehold.Key) (owner.Lease, bool) {
 
 func (careless) Held(owner.Lease) bool { return true }
 
-// watchedUsers is how many users owners of tests watch.
+// watchedUsers is the number of users that owners in tests watch.
 const watchedUsers = 50
 
-// runCareless is an owner as RunOwner's, but without a lease, and without a server.
+// runCareless runs an owner like RunOwner's, without a lease and without a server.
 func runCareless() error {
 	session, err := leasehold.NewSession(rand.Reader)
 	if err != nil {
@@ -70,11 +70,10 @@ func runCareless() error {
 	return oracle.NewSentinel(careless{}, session, newUsers(watchedUsers).keys(), cfg.write).Run(context.Background())
 }
 
-// TestDualOwnershipIsSeen runs real owners against a real manager, and asks all
-// of them about the same users. As long as they are honest nothing is to be
-// seen. Then one joins them that ignores leases, and the oracle notices though
-// nobody asks that one.
-func TestDualOwnershipIsSeen(t *testing.T) {
+// TestDualOwnershipIsDetected runs real owners against a real manager, and sends requests for the
+// same users to all of them. The oracle reports no violation. Then an owner joins that ignores
+// leases, and the oracle reports it although it receives no requests.
+func TestDualOwnershipIsDetected(t *testing.T) {
 	addr := startManager(t)
 	dialed, err := proc.Dial([]string{addr}, insecure.NewCredentials(), adminTimeout)
 	if err != nil {
@@ -106,7 +105,7 @@ func TestDualOwnershipIsSeen(t *testing.T) {
 		addrs = append(addrs, o.Addr)
 	}
 	const users = watchedUsers
-	accepted := askEverybody(t, addrs, users) // of each user about three, unless its key moves meanwhile
+	accepted := requestFromAll(t, addrs, users) // about three for each user, unless its key moves
 	if accepted < 2*users {
 		t.Errorf("honest owners accepted %d requests about %d users", accepted, users)
 	}
@@ -122,9 +121,9 @@ func TestDualOwnershipIsSeen(t *testing.T) {
 	}
 }
 
-// askEverybody asks each server about each user, three times, and returns how
-// often one answered that it owns the user.
-func askEverybody(t *testing.T, addrs []string, n int) int {
+// requestFromAll sends three requests for each user to each server, and returns the number of
+// responses that accept ownership.
+func requestFromAll(t *testing.T, addrs []string, n int) int {
 	t.Helper()
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
@@ -167,8 +166,7 @@ func startManager(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// startOwner runs this very binary as an owner whose records the cluster's
-// oracle reads.
+// startOwner runs the test binary as an owner whose records the cluster's oracle reads.
 func startOwner(t *testing.T, c *cluster, name string, args ...string) *proc.Process {
 	t.Helper()
 	program, err := os.Executable()
@@ -204,8 +202,9 @@ func until(t *testing.T, reached func(oracle.Verdict) bool, o *oracle.Oracle) {
 	})
 }
 
-// TestAProcessThatFailsIsExplained with what it said, and nothing is left.
-func TestAProcessThatFailsIsExplained(t *testing.T) {
+// TestFailedProcessIsReported: the error contains the output of the failed process, and no files
+// are left behind.
+func TestFailedProcessIsReported(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	program, err := os.Executable()
@@ -219,7 +218,7 @@ func TestAProcessThatFailsIsExplained(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files left behind: %v, %v", left, err)
 	}
 }
 

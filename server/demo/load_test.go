@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// aTable sends all callers to one server, and notifies them of the losses that it is
-// given. For one key it has no owner until a time.
+// aTable routes all requests to one server, and notifies callers of the given losses. One key has
+// no owner until a given time.
 type aTable struct {
 	losses chan leasehold.Loss
 
@@ -27,7 +27,7 @@ type aTable struct {
 	until   time.Time
 }
 
-// takeAway leaves a key without an owner for a while.
+// takeAway leaves a key without an owner for a duration.
 func (a *aTable) takeAway(key leasehold.Key, d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -36,7 +36,7 @@ func (a *aTable) takeAway(key leasehold.Key, d time.Duration) {
 
 func (a *aTable) Find(key leasehold.Key) (string, bool) { return "server", a.away(key) <= 0 }
 
-// away is for how long a key will have no owner.
+// away returns how long a key will have no owner.
 func (a *aTable) away(key leasehold.Key) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,8 +64,8 @@ func (a *aTable) Losses(ctx context.Context) iter.Seq2[leasehold.Loss, error] {
 
 func (a *aTable) Close(context.Context) error { return nil }
 
-// aServer answers as a server of the presence service does, without a network and without
-// leases, unless it is down.
+// aServer responds like a server of the presence service, without a network and without leases,
+// unless it is down.
 type aServer struct {
 	mu       sync.Mutex
 	statuses map[string]status
@@ -78,14 +78,14 @@ func (s *aServer) setDown(down bool) {
 	s.down = down
 }
 
-// forget removes all statuses.
-func (s *aServer) forget() {
+// clear removes all statuses.
+func (s *aServer) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.statuses = nil
 }
 
-// RoundTrip is for requests to the server itself.
+// RoundTrip processes requests to the server itself.
 func (s *aServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +116,7 @@ func (s *aServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// aRoute sends requests to the server when their key has an owner, and again until it
-// answers.
+// aRoute sends requests to the server once their key has an owner, and retries until it responds.
 type aRoute struct {
 	table  *aTable
 	server *aServer
@@ -140,8 +139,7 @@ func newTestLoad(cfg *Config, a *aTable) (*load, *aServer) {
 	return newLoad(cfg, a, aRoute{a, server}, server), server
 }
 
-// runLoad lets users call for ten seconds, in virtual time, and lets something
-// happen after five.
+// runLoad runs users for ten seconds of virtual time, and calls happens after five.
 func runLoad(t *testing.T, cfg Config, a *aTable, happens func(*aServer)) counts {
 	t.Helper()
 	l, server := newTestLoad(&cfg, a)
@@ -160,7 +158,6 @@ func runLoad(t *testing.T, cfg Config, a *aTable, happens func(*aServer)) counts
 	return l.tally.sum()
 }
 
-// TestRequestsAreDueAtTheRate.
 func TestRequestsAreDueAtTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := runLoad(t, Config{Users: 50, Rate: 200, ValueSize: 30}, &aTable{}, func(*aServer) {})
@@ -170,10 +167,9 @@ func TestRequestsAreDueAtTheRate(t *testing.T) {
 	})
 }
 
-// TestBusyUsersAreNotPassedOver: one of ten users finds no owner for four
-// seconds. Each of the requests that become due meanwhile waits, and counts from
-// when it was due.
-func TestBusyUsersAreNotPassedOver(t *testing.T) {
+// TestBusyUsersAreNotSkipped: one of ten users finds no owner for four seconds. Each request that
+// becomes due in that time waits, and its latency counts from its due time.
+func TestBusyUsersAreNotSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		us := newUsers(10)
 		a := &aTable{unowned: us[3].key, until: time.Now().Add(4 * time.Second)}
@@ -194,24 +190,24 @@ func TestBusyUsersAreNotPassedOver(t *testing.T) {
 	})
 }
 
-// TestSilentLossesAreSeen, and those that are told in time are no silent ones.
-func TestSilentLossesAreSeen(t *testing.T) {
+// TestSilentLossesAreDetected: a loss without a notice in time is a silent loss.
+func TestSilentLossesAreDetected(t *testing.T) {
 	all := leasehold.Loss{Range: leasehold.All, Cause: leasehold.CauseExpired}
 	for _, test := range []struct {
 		name   string
 		losses func(a *aTable)
 		silent bool
 	}{
-		{"nobody is told", func(*aTable) {}, true},
-		{"told at once", func(a *aTable) { a.losses <- all }, false},
-		{"told late", func(a *aTable) { proc.Pause(context.Background(), noticeTimeout/2); a.losses <- all }, false},
-		{"told too late", func(a *aTable) { proc.Pause(context.Background(), 2*noticeTimeout); a.losses <- all }, true},
+		{"no notice", func(*aTable) {}, true},
+		{"immediate notice", func(a *aTable) { a.losses <- all }, false},
+		{"late notice", func(a *aTable) { proc.Pause(context.Background(), noticeTimeout/2); a.losses <- all }, false},
+		{"notice after the timeout", func(a *aTable) { proc.Pause(context.Background(), 2*noticeTimeout); a.losses <- all }, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &aTable{losses: make(chan leasehold.Loss, 1)}
 				c := runLoad(t, Config{Users: 20, Rate: 100}, a, func(s *aServer) {
-					s.forget()
+					s.clear()
 					test.losses(a)
 				})
 				if (c.SilentLosses > 0) != test.silent || c.SilentLosses > 20 {
@@ -225,8 +221,9 @@ func TestSilentLossesAreSeen(t *testing.T) {
 	}
 }
 
-// TestANoticeThatComesFirstExplains, though the answer was on its way before.
-func TestANoticeThatComesFirstExplains(t *testing.T) {
+// TestEarlyNoticeExplainsLoss: a notice that arrives before the response of an older request
+// explains the loss.
+func TestEarlyNoticeExplainsLoss(t *testing.T) {
 	ta, u, now := newTally(), &user{}, time.Now()
 	u.lost.Store(true)
 	ta.explain(u)
@@ -236,14 +233,14 @@ func TestANoticeThatComesFirstExplains(t *testing.T) {
 	}
 	u.lost.Store(false)
 	ta.suspect(u, now)
-	ta.suspect(u, now.Add(noticeTimeout-1)) // the same, not another one
+	ta.suspect(u, now.Add(noticeTimeout-1)) // the same loss again
 	if ta.suspected(now) != 1 || ta.suspected(now.Add(noticeTimeout)) != 0 || ta.sum().SilentLosses != 1 {
-		t.Error("what was not explained was not counted once")
+		t.Error("an unexplained loss was not counted exactly once")
 	}
 }
 
-// TestUnavailabilityIsMeasured: keys are without an answer for 40 ms. What is measured is
-// that, and two intervals more at most.
+// TestUnavailabilityIsMeasured: keys are unavailable for 40 ms. The measured duration exceeds that
+// by at most two probe intervals.
 func TestUnavailabilityIsMeasured(t *testing.T) {
 	const away = 40 * time.Millisecond
 	for _, test := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// strikeTimes runs the schedule of a nemesis in virtual time, and returns when
-// it struck. Each victim is replaced in three seconds.
+// strikeTimes runs the schedule of a nemesis in virtual time, and returns the times of its faults.
+// Each victim is replaced in three seconds.
 func strikeTimes(t *testing.T, whole time.Duration, first time.Duration, fails error) (struck []time.Duration, failure error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,28 +44,28 @@ func TestNemesisLeavesTimeToRecover(t *testing.T) {
 	}
 }
 
-// TestNemesisStrikesOnceAtLeast, however short the demo is.
-func TestNemesisStrikesOnceAtLeast(t *testing.T) {
+// TestNemesisStrikesAtLeastOnce: even a short demo has a fault.
+func TestNemesisStrikesAtLeastOnce(t *testing.T) {
 	if struck, _ := strikeTimes(t, 10*time.Second, 5*time.Second, nil); len(struck) != 1 {
 		t.Errorf("struck at %v", struck)
 	}
 }
 
-func TestNemesisGoesOnForEver(t *testing.T) {
+func TestNemesisWithoutTimeLimit(t *testing.T) {
 	if struck, err := strikeTimes(t, 0, time.Second, nil); len(struck) < 60 || err != nil {
 		t.Errorf("struck %d times in ten minutes, %v", len(struck), err)
 	}
 }
 
-func TestNemesisReportsWhatFails(t *testing.T) {
-	wrong := errors.New("nobody leads")
+func TestNemesisReportsErrors(t *testing.T) {
+	wrong := errors.New("no leader")
 	if struck, err := strikeTimes(t, 0, time.Second, wrong); len(struck) != 1 || !errors.Is(err, wrong) {
 		t.Errorf("struck %d times, %v", len(struck), err)
 	}
 }
 
-// TestOwnersStayAwayForLongOnlyIfThereIsTime.
-func TestOwnersStayAwayForLongOnlyIfThereIsTime(t *testing.T) {
+// TestLongAbsencesOnlyInLongDemos: a long absence of an owner must end before the demo.
+func TestLongAbsencesOnlyInLongDemos(t *testing.T) {
 	for _, test := range []struct {
 		whole time.Duration
 		long  bool
@@ -89,9 +89,9 @@ func TestOwnersStayAwayForLongOnlyIfThereIsTime(t *testing.T) {
 	}
 }
 
-// TestOwnersAreStoppedOnlyIfThereIsTime for the leases to run out, and for the
-// others that are to be struck.
-func TestOwnersAreStoppedOnlyIfThereIsTime(t *testing.T) {
+// TestOwnersAreStoppedOnlyInLongDemos: a stopped owner requires time for the expiry of its leases
+// and for the other faults.
+func TestOwnersAreStoppedOnlyInLongDemos(t *testing.T) {
 	for _, test := range []struct {
 		whole, lease time.Duration
 		want         bool
@@ -108,8 +108,9 @@ func TestOwnersAreStoppedOnlyIfThereIsTime(t *testing.T) {
 	}
 }
 
-// TestAStoppedMemberCountsAsDead until it goes on, and then has another life.
-func TestAStoppedMemberCountsAsDead(t *testing.T) {
+// TestStoppedProcessHasNoIncarnation: a stopped process counts as dead until it resumes, which
+// starts a new incarnation.
+func TestStoppedProcessHasNoIncarnation(t *testing.T) {
 	if !proc.CanPause {
 		t.Skip("processes cannot be stopped on this system")
 	}
@@ -121,15 +122,15 @@ func TestAStoppedMemberCountsAsDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Incarnation() != 0 {
-		t.Error("a member that is stopped lives")
+		t.Error("a stopped process has an incarnation")
 	}
 	if err := m.Resume(); err != nil {
 		t.Fatal(err)
 	}
 	if m.Incarnation() <= before {
-		t.Errorf("life %d after %d", m.Incarnation(), before)
+		t.Errorf("incarnation %d after %d", m.Incarnation(), before)
 	}
-	if err := m.Pause(); err != nil { // it can be killed all the same
+	if err := m.Pause(); err != nil { // a stopped process can be killed
 		t.Fatal(err)
 	}
 	m.Close()
@@ -138,9 +139,9 @@ func TestAStoppedMemberCountsAsDead(t *testing.T) {
 	}
 }
 
-// TestLeasesLostAreThoseOfSurvivors: a loss of an owner that has run all the while counts,
-// and no other.
-func TestLeasesLostAreThoseOfSurvivors(t *testing.T) {
+// TestLostLeasesAreThoseOfSurvivors: only losses of owners that have run without interruption
+// count.
+func TestLostLeasesAreThoseOfSurvivors(t *testing.T) {
 	c := &cluster{fail: func(err error) { t.Error(err) }}
 	for _, name := range []string{"a", "b"} {
 		c.owners = append(c.owners, startOwner(t, c, name, "sleeper"))

@@ -57,8 +57,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestTallySharesOfRequests: shares are of all requests, and latencies count from when they
-// were due.
+// TestTallySharesOfRequests: shares are relative to all requests, and latencies count from the due
+// time.
 func TestTallySharesOfRequests(t *testing.T) {
 	ta := newTally()
 	first := outcome{took: 1500 * time.Microsecond, attempts: attempts{made: 1}, owned: true}
@@ -79,7 +79,7 @@ func TestTallySharesOfRequests(t *testing.T) {
 	}
 }
 
-// TestReportAsJSON: an empty list is one, and the parts are flat.
+// TestReportAsJSON: an empty list is [], and the parts of the report are flattened.
 func TestReportAsJSON(t *testing.T) {
 	r := Report{FaultCounts: newNemesis(nil).sum(), LossCounts: newTally().sum().LossCounts}
 	text, err := json.Marshal(r)

@@ -18,12 +18,13 @@ import (
 	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
-// records collects what servers report to the oracle.
+// records collects the reports of servers to the oracle.
 type records struct {
 	mu  sync.Mutex
 	all []oracle.Record
 }
 
+// add records what a server reports to the oracle.
 func (r *records) add(some ...oracle.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +39,7 @@ func serveOn(t *testing.T, n *leaseholdtest.Node, r *records) *leasemap.Map[stat
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Cleanup(func(ctx context.Context) { _ = statuses.Close(ctx) }) // it may have been closed
+	n.Cleanup(func(ctx context.Context) { _ = statuses.Close(ctx) }) // it may be closed already
 	n.Serve(newHandler(statuses, r.add))
 	return statuses
 }
@@ -56,8 +57,8 @@ func callersOn(t *testing.T, n *leaseholdtest.Node, users int) *load {
 	return newLoad(&Config{Users: users, ValueSize: 30}, l, routed, base)
 }
 
-// TestStatusesMoveWithTheirUsers: what users have set is there after their server has left,
-// and callers find it.
+// TestStatusesMoveWithTheirUsers: statuses survive the departure of their server, and callers find
+// them.
 func TestStatusesMoveWithTheirUsers(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		var seen records
@@ -90,7 +91,7 @@ func TestStatusesMoveWithTheirUsers(t *testing.T) {
 	})
 }
 
-// checkRecords checks that there is a record of each operation, with times in their order.
+// checkRecords checks that there is a record of each operation, with ordered times.
 func checkRecords(t *testing.T, seen *records, want int) {
 	t.Helper()
 	o := oracle.New(100)
@@ -101,7 +102,7 @@ func checkRecords(t *testing.T, seen *records, want int) {
 		o.Observe(r)
 	}
 	if v := o.Judge(); int(v.Checked) != want || v.First != "" {
-		t.Errorf("the oracle saw %+v", v)
+		t.Errorf("verdict of the oracle: %+v", v)
 	}
 }
 

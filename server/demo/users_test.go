@@ -12,7 +12,7 @@ func TestUsersWithinARange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edge := rapid.OneOf(rapid.Uint64(), rapid.Map(rapid.IntRange(0, 99), func(i int) uint64 { return uint64(us[i].key) }))
 		r := leasehold.Range{Start: leasehold.Key(edge.Draw(t, "start")), Limit: leasehold.Key(edge.Draw(t, "limit"))}
-		if !r.Valid() { // the other way round it is, or it is the whole space
+		if !r.Valid() { // swap the edges; equal edges are the whole space
 			r.Start, r.Limit = r.Limit, r.Start
 		}
 		if !r.Valid() {
@@ -30,8 +30,8 @@ func TestUsersWithinARange(t *testing.T) {
 	})
 }
 
-// TestUserJudgesAnswers walks through a user's life.
-func TestUserJudgesAnswers(t *testing.T) {
+// TestUserJudgesResponses walks through reads, writes and losses of one user.
+func TestUserJudgesResponses(t *testing.T) {
 	u := &user{}
 	ask := func(set bool, answer func(number uint64) uint64, want judgement, republished bool) {
 		t.Helper()
@@ -43,21 +43,21 @@ func TestUserJudgesAnswers(t *testing.T) {
 	is := func(n uint64) func(uint64) uint64 { return func(uint64) uint64 { return n } }
 	stored := func(number uint64) uint64 { return number }
 
-	ask(false, is(0), current, false) // nothing is known
+	ask(false, is(0), current, false) // no status was set
 	ask(true, stored, current, false)
 	ask(true, stored, current, false)
 	ask(false, is(2), current, false)
-	ask(false, is(1), stale, false)     // the first, although the second was acknowledged
-	ask(false, is(0), forgotten, false) // perhaps the notice is on its way
-	ask(false, is(0), current, false)   // that has been said
+	ask(false, is(1), stale, false)     // the first write, although the second was acknowledged
+	ask(false, is(0), forgotten, false) // the notice may arrive later
+	ask(false, is(0), current, false)   // the loss was reported already
 	u.lost.Store(true)
-	ask(false, stored, current, true) // sets it again, with a number of its own
+	ask(false, stored, current, true) // republishes the status with a new number
 	ask(false, is(3), current, false)
 	ask(false, is(2), stale, false)
 	u.lost.Store(true)
 	number, _ := u.next(false)
-	u.lost.Store(true) // once more, meanwhile
+	u.lost.Store(true) // another loss during the request
 	if u.judge(number, 1) != current || u.judge(0, 0) != current {
-		t.Error("a user who was told of a loss complained")
+		t.Error("a loss with a notice was judged as forgotten or stale")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// healthy is an exam of a group of three with which nothing is wrong.
+// healthy returns an exam of a healthy group of three.
 func healthy() *exam {
 	e := &exam{}
 	for i := range 3 {
@@ -47,7 +47,7 @@ func healthy() *exam {
 	return e
 }
 
-// readings are what a manager says in 5 s whose clock runs at a rate, and is ahead.
+// readings returns 5 s of clock samples of a manager whose clock has the given rate and offset.
 func readings(rate float64, ahead time.Duration) []clockSample {
 	began := time.Now()
 	var out []clockSample
@@ -64,7 +64,7 @@ func readings(rate float64, ahead time.Duration) []clockSample {
 func TestDiagnose(t *testing.T) {
 	for _, f := range diagnose(healthy()) {
 		if f.Verdict != Fine && f.Verdict != skipped && f.Check != "files" {
-			t.Errorf("nothing is wrong, and yet: %+v", f)
+			t.Errorf("finding for a healthy group: %+v", f)
 		}
 	}
 	last := func(e *exam) *spaceLook { return &e.spaces[0].looks[1] }
@@ -89,15 +89,15 @@ func TestDiagnose(t *testing.T) {
 		{"a learner", func(e *exam) { e.members[1].Learner = true }, Hint, "member", "not caught up"},
 		{"alone", func(e *exam) { e.members = e.members[:1] }, Hint, "member", "there is only one manager"},
 		{"even", func(e *exam) { e.members = e.members[:2] }, Hint, "member", "2 managers tolerate no more failures than 1"},
-		{"not all are asked", func(e *exam) { e.managers = e.managers[:2] }, Hint, "member", "3 managers, of which 2 were checked"},
+		{"an unchecked manager", func(e *exam) { e.managers = e.managers[:2] }, Hint, "member", "3 managers, of which 2 were checked"},
 		{"nearly full", func(e *exam) { e.managers[0].status.Usages[0].Used = 8 }, Hint, "limits", "open files 8 of 10"},
 		{"full", func(e *exam) { e.managers[0].status.Usages[0].Used = 10 }, Wrong, "limits", "open files 10 of 10"},
 		{"not ready", func(e *exam) { e.managers[0].unhealthy = "503: waiting\n" }, Wrong, "http", "it is not ready: 503: waiting"},
 		{"no HTTP", func(e *exam) { e.managers[0].health = errors.New("refused") }, Hint, "http", "refused"},
-		{"a clock that runs away", func(e *exam) { e.managers[1].samples = readings(1.25, 0) }, Wrong, "rates", "the clock of m2:7400 runs 25.0"},
-		{"a clock that lags", func(e *exam) { e.managers[1].samples = readings(0.8, 0) }, Wrong, "rates", "faster than that of m2:7400"},
+		{"a fast clock", func(e *exam) { e.managers[1].samples = readings(1.25, 0) }, Wrong, "rates", "the clock of m2:7400 runs 25.0"},
+		{"a slow clock", func(e *exam) { e.managers[1].samples = readings(0.8, 0) }, Wrong, "rates", "faster than that of m2:7400"},
 		{"a clock that drifts", func(e *exam) { e.managers[1].samples = readings(1.12, 0) }, Hint, "rates", "12.0"},
-		{"too short to tell", func(e *exam) {
+		{"too short a sample", func(e *exam) {
 			e.managers[1].samples = readings(1, 0)[:2]
 			e.managers[1].samples[1].after = e.managers[1].samples[1].after.Add(time.Second)
 			e.managers[1].samples[0].before = e.managers[1].samples[0].before.Add(-time.Second)
@@ -147,8 +147,8 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// What another computer has on its loopback is not asked for on ours, where somebody else
-// may answer.
+// TestHTTPOf: a loopback HTTP address of another computer is not checked, because on this computer
+// it belongs to another process.
 func TestHTTPOf(t *testing.T) {
 	for _, test := range [][3]string{
 		{"m1:7400", ":7401", "m1:7401"},
@@ -167,12 +167,13 @@ func TestHTTPOf(t *testing.T) {
 	e.managers[1].status.Http = "127.0.0.1:7401"
 	for _, f := range diagnose(e) {
 		if f.Check == "http" && f.Subject == "m2:7400" && f.Verdict != skipped {
-			t.Errorf("nobody has asked, and yet: %+v", f)
+			t.Errorf("finding without a request: %+v", f)
 		}
 	}
 }
 
-// Whatever the network does, the true rate and the true offset are within the bounds.
+// TestClockBoundsHold: with any network delays, the true rate and the true offset are within the
+// bounds.
 func TestClockBoundsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(0.5, 2).Draw(t, "rate")
@@ -192,10 +193,10 @@ func TestClockBoundsHold(t *testing.T) {
 		}
 		const rounding = 1e-6
 		if s, ok := rateOf(samples); ok && (rate < s.least-rounding || rate > s.most+rounding) {
-			t.Fatalf("the rate is %v, and not within %v", rate, s)
+			t.Fatalf("the rate %v is not within %v", rate, s)
 		}
 		if s, ok := offsetOf(samples); !ok || ahead.Seconds() < s.least-rounding || ahead.Seconds() > s.most+rounding {
-			t.Fatalf("it is ahead by %v, and not within %v", ahead.Seconds(), s)
+			t.Fatalf("the offset %v is not within %v", ahead.Seconds(), s)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// What the doctor says about certificates and the policy, and how bad it is.
+// TestDiagnoseTLS checks the findings about certificates and the policy, and their severity.
 func TestDiagnoseTLS(t *testing.T) {
 	now := time.Date(2026, 11, 16, 0, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour
@@ -30,8 +30,8 @@ func TestDiagnoseTLS(t *testing.T) {
 		{"soon", tlsExam{used: true, own: until(13*day + time.Hour)}, Hint, "expires on 2026-11-29, in 13 days"},
 		{"over", tlsExam{used: true, own: until(-time.Hour)}, Wrong, "expired on 2026-11-15"},
 		{"not yet", tlsExam{used: true, own: secure.Description{NotBefore: now.Add(time.Hour), NotAfter: now.Add(day)}}, Wrong, "not valid before 2026-11-16T01:00:00Z"},
-		{"nobody's", tlsExam{used: true, own: secure.Description{NotBefore: now.Add(-day), NotAfter: now.Add(90 * day)}}, Wrong, "has no identity"},
-		{"what the keeper says", tlsExam{used: true, own: until(30 * day), mend: []string{"the root is old"}}, Hint, "the root is old"},
+		{"no identity", tlsExam{used: true, own: secure.Description{NotBefore: now.Add(-day), NotAfter: now.Add(90 * day)}}, Wrong, "has no identity"},
+		{"a warning of the keeper", tlsExam{used: true, own: until(30 * day), mend: []string{"the root is old"}}, Hint, "the root is old"},
 		{"a policy", tlsExam{policy: "access.yaml"}, Fine, "is valid"},
 		{"a broken policy", tlsExam{policy: "access.yaml", broken: errors.New("line 3: no such role")}, Wrong, "line 3: no such role"},
 	} {

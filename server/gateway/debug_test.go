@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/agent"
 )
 
-// TestAgentSharesMetrics: owners and lookups of one namespace that come and go are one.
+// TestAgentSharesMetrics: all owners and lookups of a namespace share one set of metrics, across
+// joins and closes.
 func TestAgentSharesMetrics(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		registry := prometheus.NewRegistry()
@@ -39,8 +40,8 @@ func TestAgentSharesMetrics(t *testing.T) {
 	})
 }
 
-// TestProfilesAreNotPublic: no other port has them, although package pprof puts them
-// into the mux of the whole process.
+// TestProfilesAreNotPublic: no other port serves profiles, although package pprof registers them
+// in the default mux.
 func TestProfilesAreNotPublic(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	served, err := agent.New(agent.Config{Managers: []string{"127.0.0.1:1"}, Scrape: daemon.Scrapes(daemon.NewRegistry(), log)})
@@ -56,14 +57,14 @@ func TestProfilesAreNotPublic(t *testing.T) {
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil))
 			if w.Code == http.StatusOK || strings.Contains(w.Body.String(), "goroutine") {
-				t.Errorf("the %s's port answers %s with %d", name, path, w.Code)
+				t.Errorf("the %s's port responds to %s with %d", name, path, w.Code)
 			}
 		}
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/metrics", nil))
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "leasehold_build_info{") ||
 			!strings.Contains(w.Body.String(), "go_goroutines ") || !strings.Contains(w.Body.String(), "process_cpu_seconds_total ") {
-			t.Errorf("the %s answers /metrics with %d and %d bytes", name, w.Code, w.Body.Len())
+			t.Errorf("the %s responds to /metrics with %d and %d bytes", name, w.Code, w.Body.Len())
 		}
 	}
 }

@@ -232,7 +232,7 @@ func TestBackInPlainText(t *testing.T) {
 	g.Security.Insecure = true
 	within, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := g.dialPlainly()(within, "tcp", "192.0.2.1:80"); err == nil || strings.Contains(err.Error(), "plain text") {
+	if _, err := g.dialPlainly()(within, "tcp", "192.0.2.1:80"); err == nil || strings.Contains(err.Error(), "plaintext") {
 		t.Errorf("a server elsewhere, in a network that can be trusted: %v", err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
-// TestGatewayHealth: a gateway without managers is ready, and says that it goes on with
-// what it has. One that stops, or has nothing yet, is not.
+// TestGatewayHealth: a gateway without managers is ready, and its health response reports the age
+// of the lease table. A gateway that is stopping, or has no table yet, is not ready.
 func TestGatewayHealth(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		c.Node("a").Join(owner.Config{})
@@ -49,7 +49,8 @@ func TestGatewayHealth(t *testing.T) {
 	})
 }
 
-// TestFrontStops: requests go on for as long as they may, and not longer; none is begun.
+// TestFrontStops: at the stop, requests in flight continue until the drain timeout, and new
+// requests are rejected.
 func TestFrontStops(t *testing.T) {
 	for name, test := range map[string]struct{ takes, drain, want time.Duration }{
 		"in time":  {5 * time.Second, 10 * time.Second, 5 * time.Second},
@@ -64,21 +65,21 @@ func TestFrontStops(t *testing.T) {
 					if err != nil {
 						return 0, err.Error()
 					}
-					defer answer.Body.Close() //nolint:errcheck // it was read
+					defer answer.Body.Close() //nolint:errcheck // read-only
 					text, _ := io.ReadAll(answer.Body)
 					return answer.StatusCode, answer.Header.Get(leasehttp.HeaderError) + string(text)
 				}
 				if status, text := get(); status != 503 || !strings.Contains(text, "no manager has responded") {
-					t.Errorf("at first: %d %s", status, text)
+					t.Errorf("request before the first table: %d %s", status, text)
 				}
 				begun, ended, released := make(chan struct{}), make(chan bool, 1), false
 				f.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					conn, _, err := http.NewResponseController(w).Hijack() // the hardest: the server forgets it
+					conn, _, err := http.NewResponseController(w).Hijack() // the hardest case: the server does not track a hijacked connection
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					defer conn.Close() //nolint:errcheck // nobody reads from it
+					defer conn.Close() //nolint:errcheck // cleanup only
 					close(begun)
 					select {
 					case <-time.After(test.takes):
@@ -102,13 +103,13 @@ func TestFrontStops(t *testing.T) {
 					t.Errorf("a request after the end: %d %s", status, text)
 				}
 				<-done
-				f.stop(time.Hour) // once is enough
+				f.stop(time.Hour) // a second stop has no effect
 			})
 		})
 	}
 }
 
-// TestGatewaySettings that are right are understood.
+// TestGatewaySettings: valid settings are parsed.
 func TestGatewaySettings(t *testing.T) {
 	g := &Settings{}
 	g.AddFlags(&cobra.Command{})

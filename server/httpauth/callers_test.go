@@ -54,7 +54,7 @@ tokens:
 	return p
 }
 
-// shown is the state of a connection whose client has shown a certificate.
+// shown returns the state of a connection with a client certificate.
 func shown(t *testing.T, id string) *tls.ConnectionState {
 	t.Helper()
 	if id == "" {
@@ -85,7 +85,7 @@ func TestGuard(t *testing.T) {
 		"nothing":                  {shown(t, ""), nil, far, 401},
 		"a stranger's certificate": {shown(t, "spiffe://d/stranger"), nil, far, 403},
 		"an owner's certificate":   {shown(t, "spiffe://d/owner/pool/a"), nil, far, 403},
-		"a token of nobody":        {shown(t, ""), []string{"Bearer " + strings.Repeat("x", 40)}, far, 401},
+		"an unknown token":         {shown(t, ""), []string{"Bearer " + strings.Repeat("x", 40)}, far, 401},
 		"a token without a role":   {shown(t, ""), []string{"Bearer " + roleless}, far, 403},
 		"a reader with bad token":  {shown(t, "spiffe://d/lookup/pool"), []string{"Bearer wrong"}, far, 401},
 		"a password":               {shown(t, ""), []string{"Basic YTpi"}, far, 401},
@@ -99,7 +99,7 @@ func TestGuard(t *testing.T) {
 		desk := httpauth.New(policy, log)
 		guarded := desk.Guard(leaseholdv1.AdminService_GetStatus_FullMethodName, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if c, ok := access.CallerFrom(r.Context()); !ok || len(c.Identities()) != 1 {
-				t.Errorf("%s: nobody knows who calls", name)
+				t.Errorf("%s: the request has no caller", name)
 			}
 		}))
 		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
@@ -113,15 +113,15 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: the challenge is %q", name, w.Header().Get("WWW-Authenticate"))
 		}
 		if strings.Contains(w.Body.String()+written.String(), reader) {
-			t.Errorf("%s: the token is told", name)
+			t.Errorf("%s: the token is in the response or the log", name)
 		}
 	}
 	if !strings.Contains(written.String(), "192.0.2.1") || !strings.Contains(written.String(), "spiffe://d/stranger") {
-		t.Errorf("refusals are not written down: %s", written.String())
+		t.Errorf("rejections are not logged: %s", written.String())
 	}
 }
 
-// Wrong tokens are few, and the log does not grow with them.
+// TestGuardIsThrottled: attempts with wrong tokens are rate limited, and so are their log lines.
 func TestGuardIsThrottled(t *testing.T) {
 	var written bytes.Buffer
 	desk := httpauth.New(newPolicy(t, slog.New(slog.DiscardHandler)), slog.New(slog.NewTextHandler(&written, nil)))
@@ -139,6 +139,6 @@ func TestGuardIsThrottled(t *testing.T) {
 		t.Errorf("%v", codes)
 	}
 	if lines := strings.Count(written.String(), "\n"); lines > 40 {
-		t.Errorf("%d lines for one who tries", lines)
+		t.Errorf("%d log lines for one address", lines)
 	}
 }

@@ -23,19 +23,20 @@ func TestFailuresAreBounded(t *testing.T) {
 			_ = th.Try(fmt.Sprint(i), wrong) // the error is expected
 		}
 		if n := len(th.failed); n > maxPlaces+1 {
-			t.Errorf("%d places are remembered, want %d at most, and one for the others", n, maxPlaces)
+			t.Errorf("%d places are tracked, want at most %d, and one for the others", n, maxPlaces)
 		}
 		if err := th.Try("one more", right); leasehold.KindOf(err) != leasehold.ErrLimit {
-			t.Errorf("with failures everywhere a newcomer gets %v, want that there are too many", err)
+			t.Errorf("a new place above the limit: %v, want a limit error", err)
 		}
 		time.Sleep(time.Hour)
 		if err := th.Try("one more", right); err != nil || len(th.failed) > 1 {
-			t.Errorf("an hour later: %v, %d places are remembered", err, len(th.failed))
+			t.Errorf("an hour later: %v, %d places are tracked", err, len(th.failed))
 		}
 	})
 }
 
-// A throttled caller learns nothing: the token is not checked, right or wrong.
+// TestThrottledIsNotChecked: the token of a throttled caller is not checked, so that the response
+// does not depend on it.
 func TestThrottledIsNotChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var th Throttle
@@ -47,14 +48,14 @@ func TestThrottledIsNotChecked(t *testing.T) {
 			t.Errorf("%d tokens were checked, want %d", checked, Burst)
 		}
 		if err := th.Try("here", right); leasehold.KindOf(err) != leasehold.ErrLimit {
-			t.Errorf("the right one at once: %v", err)
+			t.Errorf("the right token while throttled: %v", err)
 		}
 		if err := th.Try("elsewhere", right); err != nil {
-			t.Errorf("somebody elsewhere: %v", err)
+			t.Errorf("the right token from another place: %v", err)
 		}
 		time.Sleep(Every + time.Second)
 		if err := th.Try("here", right); err != nil {
-			t.Errorf("the right one a while later: %v", err)
+			t.Errorf("the right token after the throttling: %v", err)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 func TestRead(t *testing.T) {
 	const most = 100
-	for _, test := range []struct{ body, says string }{
+	for _, test := range []struct{ body, want string }{
 		{`{"a":1}`, ""},
 		{" {}\n", ""},
 		{"", "want one JSON object"},
@@ -26,8 +26,8 @@ func TestRead(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(test.body))
 		var into struct{ A int }
 		err := jsonapi.Read(httptest.NewRecorder(), r, most, &into)
-		if test.says == "" && err != nil || test.says != "" && (leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), test.says)) {
-			t.Errorf("%.20q: %v, want %q", test.body, err, test.says)
+		if test.want == "" && err != nil || test.want != "" && (leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%.20q: %v, want %q", test.body, err, test.want)
 		}
 		var long *http.MaxBytesError
 		if errors.As(err, &long) != (len(test.body) > most) {

@@ -45,7 +45,7 @@ func TestDashboardSettings(t *testing.T) {
 	}
 }
 
-// Health is answered as if there were no dashboard, which has everything else.
+// TestPages: health is served independently of the dashboard, which serves all other paths.
 func TestPages(t *testing.T) {
 	health := http.NewServeMux()
 	health.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })

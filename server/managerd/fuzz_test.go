@@ -10,8 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
-// FuzzManagerSettings: whatever a manager is told, one setting on a line, it says what is wrong
-// with that, or has settings that make sense together.
+// FuzzManagerSettings: any flags, one on a line, are rejected or give consistent settings.
 func FuzzManagerSettings(f *testing.F) {
 	for _, lines := range []string{
 		"--listen=127.0.0.1:7400", "--members=a=http://10.0.0.1:7402,b=b:7402,c=https://[::1]:7402\n--name=a",

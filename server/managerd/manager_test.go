@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// managerFrom returns the settings that arguments of manager amount to, in a network that
-// can be trusted.
+// managerFrom returns the settings for arguments, on a trusted network.
 func managerFrom(t *testing.T, args ...string) (*ManagerSettings, error) {
 	t.Helper()
 	m := &ManagerSettings{}
@@ -62,7 +61,7 @@ func TestManagerSettingsAreDerived(t *testing.T) {
 	}
 }
 
-func TestManagerSettingsThatContradict(t *testing.T) {
+func TestContradictorySettingsAreRejected(t *testing.T) {
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte("one\ntwo\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -142,7 +141,7 @@ func TestManagerSettingsThatContradict(t *testing.T) {
 	}
 }
 
-// Managers without a disk listen for datagrams where the others send them.
+// TestManagerPeers: diskless managers listen for datagrams at the addresses that their peers use.
 func TestManagerPeers(t *testing.T) {
 	for args, want := range map[string]string{
 		"--advertise=127.0.0.1:7 --peers=127.0.0.1:7,127.0.0.1:8,127.0.0.1:9":                       "127.0.0.1:7",
@@ -235,14 +234,15 @@ func TestManagerLogger(t *testing.T) {
 	}
 }
 
-// TestElectionsOfTheStore: they leave a leader time to renew, if they can.
-func TestElectionsOfTheStore(t *testing.T) {
+// TestElectionTimeoutOfTheStore: the election timeout of the store leaves a leader time to renew,
+// within its limits.
+func TestElectionTimeoutOfTheStore(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{
 		100 * time.Millisecond: 500 * time.Millisecond, time.Second: 500 * time.Millisecond, 1600 * time.Millisecond: 800 * time.Millisecond,
 		2 * time.Second: time.Second, time.Hour: time.Second,
 	} {
 		if got := electionOf(ttl); got != want {
-			t.Errorf("with --ttl %v they elect after %v, want %v", ttl, got, want)
+			t.Errorf("election timeout with --ttl %v: %v, want %v", ttl, got, want)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/daemon"
 )
 
-// TestStoreMetrics: of the registry of the whole process only the store's are taken, and
-// none that only its developers understand.
+// TestStoreMetrics: of the default registry only metrics of etcd are exported, without its
+// debugging metrics.
 func TestStoreMetrics(t *testing.T) {
 	families, err := daemon.WithStore(daemon.NewRegistry()).Gather()
 	if err != nil {
@@ -24,6 +24,6 @@ func TestStoreMetrics(t *testing.T) {
 		}
 	}
 	if etcd == 0 {
-		t.Error("there is nothing of etcd")
+		t.Error("no metrics of etcd")
 	}
 }

@@ -79,7 +79,7 @@ func TestPagesOverTLS(t *testing.T) {
 		want   int
 	}{
 		"health without authentication":    {path: "/healthz", want: 200},
-		"readiness without authentication": {path: "/readyz", want: 503}, // it waits for its store
+		"readiness without authentication": {path: "/readyz", want: 503}, // the store is not open yet
 		"metrics without authentication":   {path: "/metrics", want: 401},
 		"metrics by certificate":           {path: "/metrics", dir: "lookup/pool", want: 200},
 		"metrics by token":                 {path: "/metrics", header: http.Header{"Authorization": {"Bearer " + token}}, want: 200},
@@ -110,8 +110,8 @@ func TestPagesOverTLS(t *testing.T) {
 	}
 }
 
-// Plaintext and older TLS versions are rejected.
-func TestPagesSpeakNothingElse(t *testing.T) {
+// TestPagesRequireTLS13: plaintext and older TLS versions are rejected.
+func TestPagesRequireTLS13(t *testing.T) {
 	addr, token, keeper := pagesUnderTest(t)
 	plain, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/metrics", nil)
 	if err != nil {
@@ -122,7 +122,7 @@ func TestPagesSpeakNothingElse(t *testing.T) {
 	if err == nil {
 		defer answer.Body.Close() //nolint:errcheck // it is not read
 		if answer.StatusCode != http.StatusBadRequest {
-			t.Errorf("plain text is answered: %s", answer.Status)
+			t.Errorf("response to plaintext: %s", answer.Status)
 		}
 	}
 	old := keeper("").ClientTLS()
@@ -144,9 +144,9 @@ func TestAdminTokenIsForPlainText(t *testing.T) {
 	}
 }
 
-// A client that announces a body and does not send it times out, and so does one that does not read
-// the response.
-func TestPagesAreNotHeldUp(t *testing.T) {
+// TestSlowClientsTimeOut: a client that does not send its announced body times out, and so does
+// one that does not read the response.
+func TestSlowClientsTimeOut(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("manager")
 		probes := daemon.ServeHealth(n.Listen(7401), nil, http.NotFoundHandler(), slog.New(slog.DiscardHandler))

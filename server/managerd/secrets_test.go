@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
-// A password comes from the environment or a configuration file, and nothing that is
-// printed of the settings has it.
+// TestPasswordFromTheEnvironment: a password comes from the environment or a configuration file,
+// and no output of the settings contains it.
 func TestPasswordFromTheEnvironment(t *testing.T) {
 	const canary = "hunter2-hunter2"
 	var m ManagerSettings
@@ -32,16 +32,17 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 	}
 	for _, text := range []string{described, fmt.Sprintf("%+v %#v", m, m.Etcd), m.Flags.Lookup(PasswordFlag).Value.String(), m.Flags.FlagUsages()} {
 		if strings.Contains(text, canary) {
-			t.Errorf("it tells the password: %s", text)
+			t.Errorf("the output contains the password: %s", text)
 		}
 	}
 	if strings.Contains(m.Flags.FlagUsages(), "--etcd-password ") {
-		t.Error("the help shows a flag that there is not")
+		t.Error("the help shows a flag that does not exist")
 	}
 }
 
-// What is refused is not repeated.
-func TestRefusedSecretsAreNotRepeated(t *testing.T) {
+// TestErrorsDoNotContainSecrets: the error for a URL with a password does not contain the
+// password.
+func TestErrorsDoNotContainSecrets(t *testing.T) {
 	const canary = "hunter2-hunter2"
 	for _, args := range [][]string{
 		{"--etcd=e:2379", "--etcd-user=u", "--etcd-password=" + canary},

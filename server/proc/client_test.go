@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// TestFirst: one server after the other is called, until one answers.
+// TestFirst: First calls one server after the other until one responds.
 func TestFirst(t *testing.T) {
 	g, err := Dial([]string{"a", "b", "c"}, insecure.NewCredentials(), time.Minute)
 	if err != nil {
@@ -21,25 +21,25 @@ func TestFirst(t *testing.T) {
 	defer g.Close()
 	dead := leasehold.Errorf("", leasehold.ErrUnavailable, "", "dead")
 	for _, test := range []struct {
-		name  string
-		says  []error
-		index int
-		want  error
+		name    string
+		results []error
+		index   int
+		want    error
 	}{
 		{"the first answers", []error{nil}, 0, nil},
 		{"the last answers", []error{dead, dead, nil}, 2, nil},
 		{"none answers", []error{dead, dead, dead}, 0, leasehold.ErrUnavailable},
 	} {
-		asked := 0
+		calls := 0
 		i, err := g.First(t.Context(), func(ctx context.Context, _ grpc.ClientConnInterface) error {
 			if _, ok := ctx.Deadline(); !ok {
-				t.Error("it may take for ever")
+				t.Error("the call has no deadline")
 			}
-			asked++
-			return test.says[asked-1]
+			calls++
+			return test.results[calls-1]
 		})
-		if asked != len(test.says) || i != test.index || !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
-			t.Errorf("%s: asked %d, it is %d, %v", test.name, asked, i, err)
+		if calls != len(test.results) || i != test.index || !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+			t.Errorf("%s: %d calls, index %d, %v", test.name, calls, i, err)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TestArgs: the arguments of managers follow from where they keep their tables.
+// TestArgs: the arguments of managers follow from their store.
 func TestArgs(t *testing.T) {
 	one := Member{Name: "m1", Addr: "a:1", HTTP: "a:2", Peer: "a:3", DataDir: "d/m1"}
 	two := Member{Name: "m2", Addr: "b:1", HTTP: "b:2", Peer: "b:3", DataDir: "d/m2"}

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// Concurrent searches for free ports return different ports, although no process listens on them yet, and
-// no port that is in use.
+// TestFreePorts: concurrent searches return distinct ports, although no process listens on them
+// yet, and no port that is in use.
 func TestFreePorts(t *testing.T) {
 	turn.Lock()
 	taken := firstPort + (turn.next+5)%ports
 	turn.Unlock()
 	// Another process may use it, which is fine.
 	if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(taken))); err == nil {
-		defer l.Close() //nolint:errcheck // nobody connects
+		defer l.Close() //nolint:errcheck // cleanup only
 	}
 	const callers, each = 20, 25
 	var (
@@ -41,9 +41,9 @@ func TestFreePorts(t *testing.T) {
 		t.Errorf("%d ports were found, want %d different ones", len(found), callers*each)
 	}
 	if n := found[net.JoinHostPort("127.0.0.1", strconv.Itoa(taken))]; n > 0 {
-		t.Errorf("%d was found, and somebody listens there", taken)
+		t.Errorf("port %d was returned although it is in use", taken)
 	}
 	if _, err := FreePorts(ports + 1); err == nil {
-		t.Error("more ports were found than there are")
+		t.Error("more ports were returned than exist")
 	}
 }

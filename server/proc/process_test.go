@@ -16,36 +16,35 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
 )
 
-// runAsked is a process that is asked to end, and does as its argument says. It
-// says something when it is ready to be asked.
-func runAsked(args []string) error {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGTERM)
+// runChild prints "ready", waits for SIGTERM, and reacts to it as its argument requires.
+func runChild(args []string) error {
+	signaled := make(chan os.Signal, 1)
+	signal.Notify(signaled, syscall.SIGTERM)
 	fmt.Println("ready")
-	<-asked
+	<-signaled
 	switch args[0] {
 	case "obeys":
 		os.Exit(0)
 	case "stays":
 		select {}
 	}
-	return errors.New("it has fallen over its own feet")
+	return errors.New("failed on purpose")
 }
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "asked" {
+	if len(os.Args) > 1 && os.Args[1] == "signaled" {
 		go EndWithParent(os.Stdin)
-		fmt.Fprintln(os.Stderr, runAsked(os.Args[2:]))
+		fmt.Fprintln(os.Stderr, runChild(os.Args[2:]))
 		os.Exit(3)
 	}
 	leak.Main(m)
 }
 
-// TestTerminate when it is asked to, or else it is known why it did not;
-// in any case it is gone, and that is nobody's failure who did not ask.
+// TestTerminate: the result of Terminate is the reason why a process did not end normally. In each
+// case the process ends, and Ended is not called.
 func TestTerminate(t *testing.T) {
 	if !CanPause {
-		t.Skip("processes cannot be asked to end on this system")
+		t.Skip("processes cannot be terminated on this system")
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -58,8 +57,8 @@ func TestTerminate(t *testing.T) {
 	} {
 		t.Run(test.how, func(t *testing.T) {
 			ready := make(chan struct{})
-			m := &Process{Name: "asked", Ended: func(err error) { t.Errorf("it is said to have ended by itself: %v", err) }, Launch: Launch{
-				Program: program, Args: []string{"asked", test.how}, Log: filepath.Join(t.TempDir(), "log"),
+			m := &Process{Name: "signaled", Ended: func(err error) { t.Errorf("Ended was called: %v", err) }, Launch: Launch{
+				Program: program, Args: []string{"signaled", test.how}, Log: filepath.Join(t.TempDir(), "log"),
 				Output: func(r io.Reader) error {
 					_, err := io.ReadFull(r, make([]byte, len("ready")))
 					close(ready)
@@ -72,20 +71,20 @@ func TestTerminate(t *testing.T) {
 			}
 			defer m.Close()
 			<-ready
-			patience := time.Minute
+			timeout := time.Minute
 			if test.how == "stays" {
-				patience = 0
+				timeout = 0
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			late := time.AfterFunc(patience, cancel)
+			late := time.AfterFunc(timeout, cancel)
 			defer late.Stop()
 			err := m.Terminate(ctx)
 			if got := fmt.Sprint(err); (err == nil) != (test.want == "") || err != nil && !strings.Contains(got, test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 			if m.Incarnation() != 0 {
-				t.Error("it is still there")
+				t.Error("the process still runs")
 			}
 		})
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
-// checkFill fills settings from a source. It is refused, with a reason that is not of endless
-// length, or what Describe writes of them sets the same.
+// checkFill fills settings from a source. Either the source is rejected with ErrInvalid, or the
+// output of Describe gives the same settings.
 func checkFill(t *testing.T, src settings.Source, scratch string) {
 	var o options
 	flags := o.flags()
@@ -34,14 +34,14 @@ func checkFill(t *testing.T, src settings.Source, scratch string) {
 	}
 	var again options
 	if err := settings.Fill(again.flags(), settings.Source{File: scratch, Known: known()}); err != nil {
-		t.Fatalf("what is described is refused: %v\n%s", err, text)
+		t.Fatalf("the output of Describe is rejected: %v\n%s", err, text)
 	}
 	if diff := cmp.Diff(o, again, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("what is described sets something else (-was +is):\n%s\n%s", diff, text)
+		t.Fatalf("the output of Describe gives other settings (-want +got):\n%s\n%s", diff, text)
 	}
 }
 
-// FuzzFile: whatever is in a configuration file.
+// FuzzFile checks arbitrary configuration files.
 func FuzzFile(f *testing.F) {
 	for _, text := range []string{
 		"name: x\nmanagers: [a:1, 'b:2']\ntimeout: 7s\ndrift: 1.5\nmost: 3\njson: true\n",
@@ -60,7 +60,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// FuzzEnvironment: whatever is in the environment.
+// FuzzEnvironment checks arbitrary environments.
 func FuzzEnvironment(f *testing.F) {
 	for _, line := range []string{
 		"LEASEHOLD_NAME=x", "LEASEHOLD_MANAGERS=a:1,\"b,c\"", "LEASEHOLD_TIMEOUT=5", "LEASEHOLD_=x", "LEASEHOLD_PORT=tcp://10.0.0.1:7400",
@@ -74,7 +74,7 @@ func FuzzEnvironment(f *testing.F) {
 			return // it names a file to read
 		}
 		if !utf8.ValidString(line) {
-			return // a file's name may be anything, but YAML cannot say it
+			return // YAML cannot represent every file name
 		}
 		checkFill(t, settings.Source{Environ: []string{line}, Known: known()}, scratch)
 	})

@@ -17,7 +17,7 @@ func TestEditDistance(t *testing.T) {
 		{"kitten", "sitting", 3},
 		{"sedes", "seeds", 1},
 		{"wiat", "wait", 1},
-		{"ca", "abc", 3}, // nothing is changed twice
+		{"ca", "abc", 3}, // no character is edited twice
 		{"seed", "seeds", 1},
 		{"flaw", "lawn", 2},
 	} {
@@ -40,7 +40,7 @@ func TestNearest(t *testing.T) {
 		{"lookup-gose-backk", 3, []string{"lookup-goes-back"}},            // the others are far off
 		{"server-1", 10, nil},
 		{"x", 10, nil},
-		{"dr", 10, nil}, // in two of them, but so short that it says nothing
+		{"dr", 10, nil}, // contained in two names, but too short
 	} {
 		got := Nearest(test.mistyped, names, test.n)
 		if !slices.Equal(got, test.want) {
@@ -48,6 +48,6 @@ func TestNearest(t *testing.T) {
 		}
 	}
 	if got := Nearest("x", nil, 3); len(got) != 0 {
-		t.Errorf("of no names, got %q", got)
+		t.Errorf("without names, got %q", got)
 	}
 }

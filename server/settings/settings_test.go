@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
 
-// options are the settings of a command that has some of every kind.
+// options are settings of every kind.
 type options struct {
 	Name     string
 	Managers []string
@@ -35,7 +35,7 @@ func (o *options) flags() *pflag.FlagSet {
 	return flags
 }
 
-// known has one setting more, that of another command.
+// known returns these settings and one of another command.
 func known() []string {
 	return []string{"name", "managers", "timeout", "drift", "most", "json", "data-dir"}
 }
@@ -76,7 +76,7 @@ func TestFill(t *testing.T) {
 			want: func(o *options) { o.Name = "from-flag" },
 		},
 		{
-			name: "a flag that says the default still prevails", args: []string{"--name=usual"}, env: []string{"LEASEHOLD_NAME=from-env"},
+			name: "a flag with the default value takes precedence", args: []string{"--name=usual"}, env: []string{"LEASEHOLD_NAME=from-env"},
 			want: func(*options) {},
 		},
 		{
@@ -115,7 +115,7 @@ func TestFill(t *testing.T) {
 		{name: "nothing but comments", file: "# name: x\n", want: func(*options) {}},
 		{name: "an empty document", file: "---\n", want: func(*options) {}},
 		{
-			name: "what Kubernetes says of services",
+			name: "variables of Kubernetes services",
 			env: []string{
 				"LEASEHOLD_SERVICE_HOST=10.0.0.1", "LEASEHOLD_SERVICE_PORT=7400", "LEASEHOLD_SERVICE_PORT_GRPC=7400",
 				"LEASEHOLD_PORT=tcp://10.0.0.1:7400", "LEASEHOLD_PORT_7400_TCP=tcp://10.0.0.1:7400", "LEASEHOLD_PORT_7400_TCP_ADDR=10.0.0.1",
@@ -146,7 +146,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentNamesTheFile(t *testing.T) {
+func TestConfigFileFromTheEnvironment(t *testing.T) {
 	one, two := inFile(t, "name: one\n"), inFile(t, "name: two\n")
 	var o options
 	src := settings.Source{Environ: []string{"LEASEHOLD_CONFIG=" + one}, Known: known()}
@@ -155,7 +155,7 @@ func TestTheEnvironmentNamesTheFile(t *testing.T) {
 	}
 	src.File = two
 	if err := settings.Fill(o.flags(), src); err != nil || o.Name != "two" {
-		t.Errorf("the command line does not prevail: got %q, %v", o.Name, err)
+		t.Errorf("the command line does not take precedence: got %q, %v", o.Name, err)
 	}
 }
 
@@ -213,7 +213,8 @@ func TestNoSuchFile(t *testing.T) {
 	}
 }
 
-func TestDescribeSaysWhereFrom(t *testing.T) {
+// TestDescribeNamesTheSources: the output names the source of each setting.
+func TestDescribeNamesTheSources(t *testing.T) {
 	var o options
 	flags := o.flags()
 	if err := flags.Parse([]string{"--most=5"}); err != nil {
@@ -240,7 +241,7 @@ name: "007" # LEASEHOLD_NAME
 		t.Error(diff)
 	}
 
-	// Used as a file, it sets the same, but for the secret.
+	// As a configuration file, the output gives the same settings except the secret.
 	var again options
 	if err := settings.Fill(again.flags(), settings.Source{File: inFile(t, text), Known: known()}); err != nil {
 		t.Fatal(err)

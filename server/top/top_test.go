@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// someTop is a picture with so many owners.
+// someTop returns a snapshot with a number of owners.
 func someTop(owners int) *Snapshot {
 	at := time.Date(2026, 11, 15, 10, 20, 31, 0, time.Local)
 	s := &Snapshot{
@@ -61,7 +61,7 @@ func someTop(owners int) *Snapshot {
 	return s
 }
 
-// somePages is what the pages show.
+// somePages returns the contents of the pages.
 func somePages(of Wish, owners int) topPaged {
 	p := topPaged{Of: of, lookups: admin.Lookups{Total: 1234}, Log: someTop(owners).Events}
 	ranges := uint64(16 * owners)
@@ -91,7 +91,7 @@ func somePages(of Wish, owners int) topPaged {
 	return p
 }
 
-// TestTopFrames draws pictures, each told by a line of testdata/frames:
+// TestTopFrames draws frames, each described by a line of testdata/frames:
 //
 //	frame width=60 height=20 owners=3 [page=2] [find=x] [sort=share] [filter=x] [scroll=9] [help] [bare]
 //	      [stale] [old] [never] [unready] [absent] [vacant] [hostile] [lull] [asking] [problem]
@@ -125,7 +125,7 @@ func TestTopFrames(t *testing.T) {
 				t.Errorf("line %d is wider than %d, or one too many: %q", i+1, v.width, line)
 			}
 		}
-		var out strings.Builder // spaces at the ends of lines are nobody's business
+		var out strings.Builder // without trailing spaces
 		for line := range strings.Lines(frame) {
 			out.WriteString(strings.TrimRight(line, " \n") + "\n")
 		}
@@ -133,7 +133,7 @@ func TestTopFrames(t *testing.T) {
 	})
 }
 
-// disturb does to a picture what a line says.
+// disturb applies the conditions of a test line to a snapshot and a view.
 func disturb(d *datadriven.TestData, s *Snapshot, v *topView) {
 	if d.HasArg("stale") || d.HasArg("never") {
 		s.Stale = &staleDocument{Since: s.At.Add(-12 * time.Second), Why: "no manager answers 10.0.0.1:7400: connection refused 10.0.0.2:7400: connection refused"}
@@ -172,16 +172,16 @@ func disturb(d *datadriven.TestData, s *Snapshot, v *topView) {
 	}
 }
 
-// A picture that is old is grey: it has no other colour.
-func TestTopGreysWhatIsOld(t *testing.T) {
+// TestStaleFrameIsGrey: a stale frame is grey, without other colours.
+func TestStaleFrameIsGrey(t *testing.T) {
 	s := someTop(3)
 	v := topView{width: 100, height: 30}
 	if fresh := topScreen(s, v); !strings.Contains(fresh, console.Good("10.0.0.1:7400")) {
-		t.Error("a fresh picture has no colours")
+		t.Error("a fresh frame has no colours")
 	}
 	s.Stale = &staleDocument{Since: s.At, Why: "gone"}
 	if old := topScreen(s, v); strings.Contains(old, console.Good("10.0.0.1:7400")) || !strings.Contains(old, "\x1b[2m") || !strings.Contains(old, console.Bad("NO ANSWER")[:4]) {
-		t.Errorf("an old picture is not grey: %q", old)
+		t.Errorf("a stale frame is not grey: %q", old)
 	}
 }
 
@@ -211,7 +211,7 @@ func press(m topModel, keys ...string) topModel {
 func TestTopKeys(t *testing.T) {
 	var chosen []Wish
 	m := topModel{view: topView{width: 80}, choose: func(w Wish) { chosen = append(chosen, w) }}
-	m = press(m, "n") // there is nothing yet
+	m = press(m, "n") // no snapshot yet
 	next, _ := m.Update(tea.WindowSizeMsg{Width: 60, Height: 20})
 	next, _ = next.Update(someTop(100))
 	m = next.(topModel)
@@ -264,7 +264,7 @@ func TestTopKeys(t *testing.T) {
 	}
 }
 
-// BenchmarkTopFrame is what a picture of 1,000 owners costs.
+// BenchmarkTopFrame measures one frame for 1,000 owners.
 func BenchmarkTopFrame(b *testing.B) {
 	s := someTop(1000)
 	for b.Loop() {

@@ -59,7 +59,7 @@ What happened
 	}
 }
 
-// trimmed takes away the spaces that fill up lines.
+// trimmed removes trailing spaces of lines.
 func trimmed(text string) string {
 	lines := strings.Split(strings.TrimRight(text, " \n"), "\n")
 	for i := range lines {
@@ -109,7 +109,7 @@ func TestModel(t *testing.T) {
 	m, _ = m.Update(someSnapshot())
 	m, _ = m.Update(tea.KeyPressMsg{Code: 'x', Text: "x"})
 	if stopped != 0 {
-		t.Error("any key ends it")
+		t.Error("a key that is not quit ends the view")
 	}
 	if got := m.View(); !got.AltScreen || !strings.Contains(ansi.Strip(got.Content), "12s of 30s") {
 		t.Errorf("got %+v", got)
@@ -121,7 +121,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-func TestNarratorTellsEachEventOnce(t *testing.T) {
+func TestNarratorWritesEachEventOnce(t *testing.T) {
 	var out bytes.Buffer
 	n := Narrator{Out: &out}
 	s := someSnapshot()
