@@ -227,7 +227,7 @@ func (c *Client) connectAdvice(reasons []string) string {
 		return "The server rejects plaintext. If the managers use TLS, pass your certificate with --tls-dir."
 	}
 	for _, why := range reasons {
-		if c.Security.Tls() && (strings.Contains(why, "speaks plain") || strings.Contains(why, "connection reset")) {
+		if c.Security.Tls() && (strings.Contains(why, "the manager uses plaintext") || strings.Contains(why, "connection reset")) {
 			return "The server may use plaintext: start it with certificates, or omit them here."
 		}
 		if advice := SecureAdvice(errors.New(why)); advice != "" && c.Security.Tls() {
