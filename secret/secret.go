@@ -9,17 +9,17 @@ import (
 
 const mask = "(secret)"
 
-// A Text is a secret. The zero Text is that there is none. It is immutable, and safe for
-// concurrent use.
+// A Text is a secret. The zero Text is no secret. It is immutable, and safe for concurrent
+// use.
 //
-// The text is behind a function: packages that print the fields of a struct ask no methods
-// of those that are not exported, and some follow pointers. Of a function there is only
-// the address to print.
+// A function returns the text, because packages that format structs do not call the methods
+// of unexported fields, and some follow pointers. Of a function they format only the
+// address.
 type Text struct {
 	reveal func() string
 }
 
-// New returns a secret. That of "" is none.
+// New returns a secret, or the zero Text if the text is empty.
 func New(text string) Text {
 	if text == "" {
 		return Text{}
@@ -27,7 +27,7 @@ func New(text string) Text {
 	return Text{func() string { return text }}
 }
 
-// Reveal returns the secret itself: for whoever checks it or sends it to where it belongs.
+// Reveal returns the text of the secret, for code that verifies or sends it; "" if there is none.
 func (t Text) Reveal() string {
 	if t.reveal == nil {
 		return ""
@@ -35,16 +35,15 @@ func (t Text) Reveal() string {
 	return t.reveal()
 }
 
-// Len returns how many bytes the secret has; 0 if there is none.
+// Len returns the number of bytes of the secret; 0 if there is none.
 func (t Text) Len() int { return len(t.Reveal()) }
 
-// Equal reports whether two secrets are the same. How long it takes says nothing about
-// them but their lengths.
+// Equal reports whether two secrets are equal. Its duration depends only on their lengths.
 func (t Text) Equal(other Text) bool {
 	return subtle.ConstantTimeCompare([]byte(t.Reveal()), []byte(other.Reveal())) == 1
 }
 
-// String returns "(secret)", or "" if there is none.
+// String returns "(secret)", or "" if there is no secret.
 func (t Text) String() string {
 	if t.reveal == nil {
 		return ""
@@ -52,15 +51,14 @@ func (t Text) String() string {
 	return mask
 }
 
-// Format writes what String returns, whatever the verb: %x and %#v, too.
+// Format writes the result of String for every verb, including %x and %#v.
 func (t Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
 
-// LogValue is what a log has of it.
+// LogValue returns the result of String for logs.
 func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// MarshalText writes what String returns, for JSON, YAML and XML. There is nothing that
-// reads it back.
+// MarshalText returns the result of String, for JSON, YAML and XML. There is no inverse.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// MarshalJSON writes what String returns.
+// MarshalJSON returns the result of String as a JSON string.
 func (t Text) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), nil }

@@ -21,7 +21,7 @@ import (
 
 const canary = "correct-horse-battery-staple"
 
-// outer has secrets where methods are asked, and where they are not.
+// outer has secrets in exported fields, whose methods formatters call, and in unexported fields, whose methods they do not call.
 type outer struct {
 	Open    secret.Text
 	Pointer *secret.Text
@@ -39,7 +39,7 @@ func full() outer {
 	return o
 }
 
-// leaks reports whether a text has the secret in it, as it is or encoded.
+// leaks reports whether a text contains the secret, plain or encoded.
 func leaks(text string) bool {
 	for _, form := range []string{
 		canary, hex.EncodeToString([]byte(canary)), strings.ToUpper(hex.EncodeToString([]byte(canary))),
@@ -52,7 +52,7 @@ func leaks(text string) bool {
 	return false
 }
 
-func TestNoVerbTells(t *testing.T) {
+func TestVerbsDoNotReveal(t *testing.T) {
 	o := full()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%T %[1]v", "%10s", "%b"} {
 		for _, value := range []any{o, &o, o.Open, &o.Open, o.Many, o.Map, []any{o}} {
@@ -65,11 +65,11 @@ func TestNoVerbTells(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if got := fmt.Sprintf("%v|%s", secret.Text{}, secret.New("")); got != "|" {
-		t.Errorf("no secret is shown as %q", got)
+		t.Errorf("the zero Text is formatted as %q", got)
 	}
 }
 
-func TestNoLogTells(t *testing.T) {
+func TestLogsDoNotReveal(t *testing.T) {
 	var out bytes.Buffer
 	o := full()
 	for _, handler := range []slog.Handler{
@@ -84,7 +84,7 @@ func TestNoLogTells(t *testing.T) {
 	}
 }
 
-func TestNoEncodingTells(t *testing.T) {
+func TestEncodingsDoNotReveal(t *testing.T) {
 	o := full()
 	for name, encode := range map[string]func(any) ([]byte, error){
 		"json": json.Marshal,
@@ -105,8 +105,8 @@ func TestNoEncodingTells(t *testing.T) {
 	}
 }
 
-// A panic prints what is thrown, and a test that compares prints what differs.
-func TestNoDifferenceTells(t *testing.T) {
+// A panic prints its value, and cmp.Diff prints the differing values.
+func TestPanicsAndDiffsDoNotReveal(t *testing.T) {
 	o := full()
 	func() {
 		defer func() {
@@ -120,14 +120,14 @@ func TestNoDifferenceTells(t *testing.T) {
 		t.Error(diff)
 	}
 	if !cmp.Equal(o.Open, secret.New(canary)) {
-		t.Error("the same secret is another")
+		t.Error("equal secrets differ")
 	}
 }
 
 func TestReveal(t *testing.T) {
 	s := secret.New(canary)
 	if s.Reveal() != canary || s.Len() != len(canary) || (secret.Text{}).Reveal() != "" || (secret.Text{}).Len() != 0 {
-		t.Error("the secret is another")
+		t.Error("Reveal or Len returns a wrong value")
 	}
 	if s.Equal(secret.Text{}) || s.Equal(secret.New(canary+"!")) || !(secret.Text{}).Equal(secret.New("")) {
 		t.Error("different secrets are equal, or equal ones differ")

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
 )
 
-// asNobody drops root privileges, in a mount namespace where all users may open the network
-// device, as on most systems.
-const asNobody = `mknod "$1/tun" c 10 200 && chmod 666 "$1/tun" && mount --bind "$1/tun" /dev/net/tun || exit 77
+// asUnprivileged is a script that drops root privileges, in a mount namespace where all users may open the
+// network device, as on most systems.
+const asUnprivileged = `mknod "$1/tun" c 10 200 && chmod 666 "$1/tun" && mount --bind "$1/tun" /dev/net/tun || exit 77
 dir=$1; shift
 exec setpriv --reuid 65534 --regid 65534 --clear-groups env TMPDIR="$dir" HOME="$dir" "$@"`
 
@@ -23,22 +23,22 @@ exec setpriv --reuid 65534 --regid 65534 --clear-groups env TMPDIR="$dir" HOME="
 func TestChaosWithoutRoot(t *testing.T) {
 	t.Parallel()
 	if err := lan.Available(); err != nil || os.Geteuid() != 0 {
-		t.Skipf("SKIPPED, NOT TESTED: it takes root to become nobody, and network namespaces: %v", err)
+		t.Skipf("SKIPPED, NOT TESTED: the test requires root, to drop its privileges, and network namespaces: %v", err)
 	}
-	dir, err := os.MkdirTemp("", "leasehold-nobody-") // where nobody else can look
+	dir, err := os.MkdirTemp("", "leasehold-rootless-") // t.TempDir is not accessible to other users
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // there is nobody left to tell
+	defer os.RemoveAll(dir) //nolint:errcheck // temporary files
 	program := filepath.Join(dir, "leasehold-lab")
 	copyProgram(t, program)
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if exec.Command("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "unshare", "--user", "--net", "true").Run() != nil {
-		t.Skip("SKIPPED, NOT TESTED: nobody may have user namespaces here")
+		t.Skip("SKIPPED, NOT TESTED: unprivileged users cannot create user namespaces")
 	}
-	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", asNobody, "sh", dir,
+	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", asUnprivileged, "sh", dir,
 		program, "chaos", "--faults", "4", "--seed", "1", "--slack", "30s", "--kinds", "owner-kill,leader-alone,clock-offset,disk-full", "--json")
 	var errs bytes.Buffer
 	cmd.Stderr = &errs

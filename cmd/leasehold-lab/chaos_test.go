@@ -20,8 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
 )
 
-// chaosCommand is the real command, with a directory for its files that no other
-// process has.
+// chaosCommand returns the real command and its directory for temporary files, which no other process uses.
 func chaosCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	if err := lan.Available(); err != nil {
@@ -33,7 +32,7 @@ func chaosCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 	return cmd, dir
 }
 
-// TestChaos runs a few faults from beginning to end, and leaves nothing.
+// TestChaos runs a few faults, and checks the report and that no file remains.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report")
@@ -52,10 +51,10 @@ func TestChaos(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("it left %v (%v)", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 	if kept, err := os.ReadFile(file); err != nil || !bytes.Equal(kept, out) {
-		t.Errorf("the file has %s (%v)", kept, err)
+		t.Errorf("report file: %s, %v", kept, err)
 	}
 }
 
@@ -78,8 +77,7 @@ func TestChaosWithLeasesOff(t *testing.T) {
 	}
 }
 
-// TestChaosCrash: a process that ends and should not is a violation like any other, with a
-// report.
+// TestChaosCrash checks that the unexpected end of a process is reported as a violation.
 func TestChaosCrash(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report")
@@ -91,7 +89,7 @@ func TestChaosCrash(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	late, again := time.After(2*time.Minute), time.NewTicker(50*time.Millisecond)
+	timeout, again := time.After(2*time.Minute), time.NewTicker(50*time.Millisecond)
 	defer again.Stop()
 	for killed := false; ; {
 		select {
@@ -108,12 +106,12 @@ func TestChaosCrash(t *testing.T) {
 			}
 			var r chaos.Report
 			if kept, err := os.ReadFile(file); err != nil || json.Unmarshal(kept, &r) != nil || len(r.Violations) != 1 || r.Kept == "" {
-				t.Errorf("the file has %s (%v)", kept, err)
+				t.Errorf("report file: %s, %v", kept, err)
 			}
 			return
-		case <-late:
+		case <-timeout:
 			_ = cmd.Process.Kill()
-			t.Fatalf("it goes on, killed %t\n%s", killed, errs.String())
+			t.Fatalf("the run continues after 2 minutes; owner killed: %t\n%s", killed, errs.String())
 		}
 	}
 }
@@ -126,7 +124,7 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// kill kills the process that logs to a file, and reports whether there is one.
+// kill kills the process that logs to a file, and reports whether it has killed one.
 func kill(t *testing.T, log string) bool {
 	t.Helper()
 	all, _ := filepath.Glob("/proc/[0-9]*/fd/2") // the pattern is right
@@ -142,14 +140,14 @@ func kill(t *testing.T, log string) bool {
 	return false
 }
 
-// TestChaosKilled: whatever becomes of the command, its processes end with it.
+// TestChaosKilled checks that all processes of a run end when the command is killed.
 func TestChaosKilled(t *testing.T) {
 	t.Parallel()
 	cmd, dir := chaosCommand(t, "--for", "10m", "--seed", "1", "--kinds", "owner-pause-long")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ours := func() int {
+	running := func() int {
 		var n int
 		all, _ := filepath.Glob("/proc/[0-9]*/fd/2") // the pattern is right
 		for _, link := range all {
@@ -159,26 +157,26 @@ func TestChaosKilled(t *testing.T) {
 		}
 		return n
 	}
-	const processes = 3 + 8 + 2 + 1 // managers, owners, callers, the disks
-	within := func(what string, yes func() bool) {
+	const processes = 3 + 8 + 2 + 1 // managers, owners, callers, the process that holds the disks
+	within := func(what string, condition func() bool) {
 		t.Helper()
-		late, again := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
+		timeout, again := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
 		defer again.Stop()
-		for !yes() {
+		for !condition() {
 			select {
 			case <-again.C:
-			case <-late:
+			case <-timeout:
 				_ = cmd.Process.Kill()
-				t.Fatalf("%s: %d processes", what, ours())
+				t.Fatalf("%s: %d processes", what, running())
 			}
 		}
 	}
-	within("waiting for all to be there", func() bool { return ours() == processes })
+	within("waiting for all processes to start", func() bool { return running() == processes })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	within("waiting for all to be gone", func() bool { return ours() == 0 })
+	within("waiting for all processes to end", func() bool { return running() == 0 })
 }
 
 // TestChaosFlags: invalid flags are reported with the accepted values before a build or start.
@@ -213,7 +211,7 @@ func TestChaosFlags(t *testing.T) {
 	}
 }
 
-// TestChaosInterrupted: who does not want to wait gets a report, and nothing is blamed on that.
+// TestChaosInterrupted checks that an interrupt ends a run with a report, and is not reported as a violation.
 func TestChaosInterrupted(t *testing.T) {
 	t.Parallel()
 	cmd, dir := chaosCommand(t, "--for", "10m", "--seed", "1", "--slack", "30s", "--kinds", "owner-pause-short")
@@ -226,10 +224,10 @@ func TestChaosInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var said strings.Builder
+	var progress strings.Builder
 	lines := bufio.NewScanner(errs)
 	for lines.Scan() { // progress is printed every few seconds
-		said.WriteString(lines.Text() + "\n")
+		progress.WriteString(lines.Text() + "\n")
 		if strings.Contains(lines.Text(), "breaking") {
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
@@ -239,9 +237,9 @@ func TestChaosInterrupted(t *testing.T) {
 	err = cmd.Wait()
 	var exited *exec.ExitError
 	if !errors.As(err, &exited) || exited.ExitCode() != int(cli.StatusInterrupted) || !strings.Contains(out.String(), ", interrupted\n") {
-		t.Fatalf("%v\n%s%s", err, out.String(), said.String())
+		t.Fatalf("%v\n%s%s", err, out.String(), progress.String())
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("it left %v (%v)", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 }

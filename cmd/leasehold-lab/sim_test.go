@@ -13,9 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
-// TestReplayReplays takes the command that a violation is printed with, and
-// sees the same violation happen.
-func TestReplayReplays(t *testing.T) {
+// TestReplayRepeatsViolation checks that the replay command of a violation repeats it.
+func TestReplayRepeatsViolation(t *testing.T) {
 	var out bytes.Buffer
 	args := []string{"sim", "--leases-off", "--owners", "4", "--faults", "default, hostile=0", "--seeds", "40", "--stop-after", "1", "--json"}
 	if got := run(t.Context(), args, &out, io.Discard); got != int(cli.StatusViolated) {
@@ -40,7 +39,7 @@ func TestReplayReplays(t *testing.T) {
 		t.Errorf("%s: exit status %d", replay, got)
 	}
 	if want := fmt.Sprintf("!!! %s violated at %s: %s\n", f.Invariant, f.At, f.Text); !strings.Contains(out.String(), want) {
-		t.Errorf("the replay does not show %q", want)
+		t.Errorf("the replay does not contain %q", want)
 	}
 	want := fmt.Sprintf("VIOLATION  seed %d, %s, at %s\n  %s\n  replay: %s\n\n", f.Seed, f.Invariant, f.At, f.Text, f.Replay)
 	if !strings.Contains(out.String(), want) {
@@ -48,49 +47,48 @@ func TestReplayReplays(t *testing.T) {
 	}
 }
 
-// cancelling is a stream that interrupts the command as soon as it says
-// something.
-type cancelling struct {
-	said   bytes.Buffer
+// A cancellingWriter cancels the command's context at each write.
+type cancellingWriter struct {
+	output bytes.Buffer
 	cancel context.CancelFunc
 }
 
-func (c *cancelling) Write(p []byte) (int, error) {
+func (c *cancellingWriter) Write(p []byte) (int, error) {
 	c.cancel()
-	return c.said.Write(p)
+	return c.output.Write(p)
 }
 
-func TestInterruptedCampaignSaysHowFarItCame(t *testing.T) {
+func TestInterruptedCampaignReportsProgress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out bytes.Buffer
-	errs := &cancelling{cancel: cancel}
+	errs := &cancellingWriter{cancel: cancel}
 	got := run(ctx, []string{"sim", "--seeds", "1000000"}, &out, errs)
 	if got != int(cli.StatusInterrupted) {
 		t.Errorf("exit status %d, want %d", got, cli.StatusInterrupted)
 	}
 	if !strings.Contains(out.String(), "; interrupted before the other ") {
-		t.Errorf("the summary does not say that it is not complete:\n%s", out.String())
+		t.Errorf("the summary does not state that the campaign is incomplete:\n%s", out.String())
 	}
 }
 
 func TestInterruptedTraceEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	out := &cancelling{cancel: cancel}
+	out := &cancellingWriter{cancel: cancel}
 	got := run(ctx, []string{"sim", "--seeds", "1", "--trace", "--duration", "24h"}, out, io.Discard)
 	if got != int(cli.StatusInterrupted) {
 		t.Errorf("exit status %d, want %d", got, cli.StatusInterrupted)
 	}
-	if strings.Contains(out.said.String(), "no violation") {
-		t.Error("there is a verdict on a world that was not completed")
+	if strings.Contains(out.output.String(), "no violation") {
+		t.Error("the trace of an incomplete world ends with a verdict")
 	}
 }
 
-// broken is a stream that nothing can be written to.
+// broken is a stream whose writes fail.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-func TestOutputThatFailsIsAnError(t *testing.T) {
+func TestFailedOutputIsAnError(t *testing.T) {
 	for _, args := range [][]string{
 		{"sim", "--seeds", "1"},
 		{"sim", "--seeds", "1", "--json"},
@@ -104,7 +102,7 @@ func TestOutputThatFailsIsAnError(t *testing.T) {
 			t.Errorf("%q: exit status %d, %q", args, got, errs.String())
 		}
 		if strings.Contains(errs.String(), "--help") {
-			t.Errorf("%q: blames the flags: %q", args, errs.String())
+			t.Errorf("%q: the error has a hint at --help: %q", args, errs.String())
 		}
 	}
 }

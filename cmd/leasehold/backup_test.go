@@ -23,8 +23,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// startLonely starts a manager that knows nothing yet, and returns its address.
-func startLonely(t *testing.T) (addr string, stop func()) {
+// startEmptyManager starts a manager without namespaces, and returns its address.
+func startEmptyManager(t *testing.T) (addr string, stop func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,7 +39,7 @@ func startLonely(t *testing.T) (addr string, stop func()) {
 	return listener.Addr().String(), stop
 }
 
-// command carries out a command, and returns what it printed.
+// command runs a command, checks its exit status, and returns its output.
 func command(t *testing.T, want int, args ...string) (out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -49,7 +49,7 @@ func command(t *testing.T, want int, args ...string) (out, errs string) {
 	return stdout.String(), stderr.String()
 }
 
-// granted joins a namespace, and returns the generation of a lease.
+// granted joins a namespace, and returns the generation of the first granted lease.
 func granted(t *testing.T, addr string, in leasehold.Namespace) leasehold.Generation {
 	t.Helper()
 	leases := make(chan leasehold.Lease, 1)
@@ -74,15 +74,14 @@ func granted(t *testing.T, addr string, in leasehold.Namespace) leasehold.Genera
 	case l := <-leases:
 		return l.Generation
 	case <-time.After(time.Minute):
-		t.Fatal("nothing was granted")
+		t.Fatal("no lease was granted within a minute")
 		return 0
 	}
 }
 
-// Managers that have lost everything get their namespaces back, and no generation is
-// given twice.
+// A restore creates the namespaces of lost managers again, and no generation is used twice.
 func TestBackupAndRestore(t *testing.T) {
-	old, stop := startLonely(t)
+	old, stop := startEmptyManager(t)
 	command(t, 0, "namespace", "create", "presence", "--lease", "4s", "--policy", "adaptive", "--churn", "0.5", "--timeout", "1m", "--managers", old)
 	command(t, 0, "namespace", "create", "empty", "--lease", "2s", "--managers", old)
 	before := granted(t, old, "presence")
@@ -94,14 +93,15 @@ func TestBackupAndRestore(t *testing.T) {
 	shown, _ := command(t, 0, "namespace", "show", "presence", "--json", "--managers", old)
 	stop()
 
-	anew, _ := startLonely(t)
+	anew, _ := startEmptyManager(t)
 	out, errs := command(t, 0, "manager", "restore", file, "--timeout", "1m", "--managers", anew)
 	if !strings.Contains(out, "restored 2 namespaces") || !strings.Contains(errs, "waiting for 4.8s, until every lease of the lost managers has expired") {
-		t.Errorf("it printed %s%s", out, errs)
+		t.Errorf("manager restore: output %s%s", out, errs)
 	}
-	lately := leasehold.Generation(time.Now().Add(-time.Hour).Unix()) << 20 // where the group may have gone on, if its store was restored
+	// lately is the newest generation of a group that continued with a restored store until an hour ago.
+	lately := leasehold.Generation(time.Now().Add(-time.Hour).Unix()) << 20
 	if after := granted(t, anew, "presence"); after <= max(lately, before+1<<40) {
-		t.Errorf("generation %d was granted, and %d was before", after, before)
+		t.Errorf("generation %d was granted after the restore, and %d before it", after, before)
 	}
 	again, _ := command(t, 0, "namespace", "show", "presence", "--json", "--managers", anew)
 	var was, is namespacecmd.NamespaceShown
@@ -111,39 +111,38 @@ func TestBackupAndRestore(t *testing.T) {
 	was.Status, is.Status = nil, nil
 	was.AfterGeneration, is.AfterGeneration = 0, 0
 	if console.JSON(was) != console.JSON(is) {
-		t.Errorf("it was %s and is %s", console.JSON(was), console.JSON(is))
+		t.Errorf("the namespace was %s before the restore, and is %s", console.JSON(was), console.JSON(is))
 	}
-	// Again is harmless, and another of the same name is not touched.
+	// A second restore changes nothing, and an existing namespace that differs is not overwritten.
 	if out, errs := command(t, 0, "manager", "restore", file, "--managers", anew, "--json"); !strings.Contains(out, `"restored": []`) || errs != "" {
-		t.Errorf("restored again, it printed %s%s", out, errs)
+		t.Errorf("second restore: output %s%s", out, errs)
 	}
 	command(t, 0, "namespace", "update", "presence", "--lease", "5s", "--managers", anew)
 	if _, errs := command(t, 2, "manager", "restore", file, "--managers", anew); !strings.Contains(errs, "the namespace exists and differs from the backup") {
-		t.Errorf("it printed %s", errs)
+		t.Errorf("restore over a different namespace: output %s", errs)
 	}
 }
 
-// A table that is being read is waited for, and what one manager said is not mixed with what
-// the next one says.
-func TestBackupWaits(t *testing.T) {
-	two := func(unread int) *fakeManager {
+// A backup waits while a manager loads a table, and never combines the responses of two managers.
+func TestBackupWaitsForLoadingTables(t *testing.T) {
+	withTwoNamespaces := func(unread int) *fakeManager {
 		return startFake(t, &fakeManager{unread: unread, namespaces: []*leaseholdv1.NamespaceConfig{{Name: "presence"}, {Name: "sessions"}}})
 	}
-	f := two(2)
+	f := withTwoNamespaces(2)
 	out, _ := command(t, 0, "manager", "backup", "--timeout", "1m", "--managers", f.addr)
 	if got, err := admin.ParseBackup([]byte(out)); err != nil || len(got.Namespaces) != 2 {
-		t.Errorf("it printed %s: %v", out, err)
+		t.Errorf("manager backup: output %s: %v", out, err)
 	}
-	if asked := len(f.called()); asked != 2*3 {
-		t.Errorf("asked %d times, want 6: for namespaces and status three times", asked)
+	if requests := len(f.called()); requests != 2*3 {
+		t.Errorf("%d requests, want 6: namespaces and status three times", requests)
 	}
 
-	never := two(-1)
-	if _, errs := command(t, 2, "manager", "backup", "--timeout", "2s", "--managers", never.addr); !strings.Contains(errs, `"sessions": its newest generation is not available: loading its table; try again`) {
-		t.Errorf("it printed %s", errs)
+	loading := withTwoNamespaces(-1)
+	if _, errs := command(t, 2, "manager", "backup", "--timeout", "2s", "--managers", loading.addr); !strings.Contains(errs, `"sessions": its newest generation is not available: loading its table; try again`) {
+		t.Errorf("manager backup: output %s", errs)
 	}
-	out, _ = command(t, 0, "manager", "backup", "--timeout", "4s", "--managers", never.addr+","+two(0).addr)
+	out, _ = command(t, 0, "manager", "backup", "--timeout", "4s", "--managers", loading.addr+","+withTwoNamespaces(0).addr)
 	if got, err := admin.ParseBackup([]byte(out)); err != nil || len(got.Namespaces) != 2 {
-		t.Errorf("it printed %s: %v", out, err)
+		t.Errorf("manager backup: output %s: %v", out, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/cli"
 )
 
-func TestInterruptedQuestion(t *testing.T) {
+func TestInterruptedRequest(t *testing.T) {
 	f := startFake(t, &fakeManager{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -20,8 +20,8 @@ func TestInterruptedQuestion(t *testing.T) {
 	}
 }
 
-// TestAnswersThatCannotBeWritten are an error of every command.
-func TestAnswersThatCannotBeWritten(t *testing.T) {
+// TestFailedOutputIsAnError checks that every command fails if it cannot write its output, without a hint at its help.
+func TestFailedOutputIsAnError(t *testing.T) {
 	f := startFake(t, &fakeManager{events: events()})
 	for _, args := range [][]string{
 		{"namespace", "create", "presence"},
@@ -43,7 +43,7 @@ func TestAnswersThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// broken is a stream that nothing can be written to.
+// broken is a stream whose writes fail.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }

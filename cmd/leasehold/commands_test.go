@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/command/rootcmd"
 )
 
-// TestExamplesExist: what the help tells people to try can be tried.
+// TestExamplesExist checks that the commands in the examples of the help texts exist.
 func TestExamplesExist(t *testing.T) {
 	root := rootcmd.New()
 	var check func(*cobra.Command)
@@ -21,7 +21,7 @@ func TestExamplesExist(t *testing.T) {
 			}
 			found, _, err := root.Find(strings.Fields(command))
 			if err != nil || !found.HasParent() {
-				t.Errorf("%s: there is no %q: %v", c.CommandPath(), line, err)
+				t.Errorf("%s: the example %q is not a command: %v", c.CommandPath(), line, err)
 			}
 		}
 		for _, sub := range c.Commands() {

@@ -22,8 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/demo"
 )
 
-// demoCommand is the real command, with a directory for its files that no other
-// process has.
+// demoCommand returns the real command and its directory for temporary files, which no other process uses.
 func demoCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,15 +34,15 @@ func demoCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 // TestDemo runs a demo from beginning to end.
 func TestDemo(t *testing.T) { runDemo(t, demo.Disk) }
 
-// TestDemoTLS does so with certificates and a policy.
+// TestDemoTLS runs a demo with certificates and an access policy.
 func TestDemoTLS(t *testing.T) {
 	r := runDemo(t, demo.Disk, "--tls")
 	if !r.TLS || r.Renewed != 8 || r.LostToRenewal != 0 {
-		t.Errorf("certificates were not renewed as they should be: %+v", r)
+		t.Errorf("want 8 renewed certificates, and no lease lost by a renewal: %+v", r)
 	}
 }
 
-// TestDemoDiskless does so with managers that keep nothing on disk.
+// TestDemoDiskless runs a demo with diskless managers.
 func TestDemoDiskless(t *testing.T) { runDemo(t, demo.Flease) }
 
 func runDemo(t *testing.T, store string, args ...string) demo.Report {
@@ -52,21 +51,21 @@ func runDemo(t *testing.T, store string, args ...string) demo.Report {
 	r := reportOf(t, cmd)
 	switch {
 	case r.Store != store:
-		t.Errorf("the tables are with %q", r.Store)
+		t.Errorf("got store %q, want %q", r.Store, store)
 	case r.DualOwnership != 0 || r.GenerationReversals != 0 || r.StaleAnswers != 0 || r.SilentLosses != 0 || r.LeasesLostInFailover != 0:
 		t.Errorf("not safe: %+v", r)
 	case r.OwnersKilled < 1 || r.LeadersKilled < 1 || len(r.FailoverMillis) != r.LeadersKilled:
-		t.Errorf("too few died, or were replaced: %+v", r)
+		t.Errorf("too few owners or leaders were killed, or a failover is missing: %+v", r)
 	case r.Requests < 100 || r.Checked < r.Requests || r.Eventually != 1 || r.Failures != 0:
-		t.Errorf("requests went wrong: %+v", r)
+		t.Errorf("too few requests, or some failed: %+v", r)
 	case r.Availability <= 0 || r.Availability >= 1 || r.WithoutOwnerSeconds == 0:
-		t.Errorf("an owner was killed, and no request waited: %+v", r)
+		t.Errorf("an owner was killed, but no request waited: %+v", r)
 	case r.Tenures < 2000:
-		t.Errorf("not all keys of 2,000 users were watched: %+v", r)
+		t.Errorf("want at least one tenure for each of 2,000 users: %+v", r)
 	case r.Losses == 0 || r.Republished == 0:
-		t.Errorf("an owner was killed, and no loss was notified: %+v", r)
+		t.Errorf("an owner was killed, but no loss was reported: %+v", r)
 	}
-	nothingLeft(t, dir)
+	waitForNoProcesses(t, dir)
 	noFiles(t, dir)
 	return r
 }
@@ -82,22 +81,22 @@ func TestDemoRollingRestart(t *testing.T) {
 	case r.DualOwnership != 0 || r.GenerationReversals != 0 || r.StaleAnswers != 0 || r.SilentLosses != 0 || r.Garbled != 0:
 		t.Errorf("not safe: %+v", r)
 	case r.Losses != 0 || r.ByRestart != 0 || r.Republished != 0 || r.LookedUp != keys:
-		t.Errorf("something was lost: %+v", r)
+		t.Errorf("state was lost: %+v", r)
 	case r.Restarts != owners || r.Rounds != 1 || r.OwnersKilled != 0 || r.LeadersKilled != 0:
 		t.Errorf("not all owners were restarted: %+v", r)
 	case r.Requests == 0 || r.Failed != 0 || r.Success != 1 || r.Tenures < keys:
-		t.Errorf("requests went wrong: %+v", r)
+		t.Errorf("no requests, too few tenures, or a request failed: %+v", r)
 	case r.MovedRanges == 0 || r.MovedShare < 1 || r.Keys != keys || r.ValueSize != 200:
-		t.Errorf("too little has moved: %+v", r)
+		t.Errorf("too few ranges or keys moved: %+v", r)
 	case r.Unavailable.Keys == 0 || r.Unavailable.Times == 0 || r.Unavailable.P99 < r.Unavailable.Median || r.Unavailable.Max < r.Unavailable.P99:
 		t.Errorf("no unavailability during moves was measured: %+v", r)
 	}
-	nothingLeft(t, dir)
+	waitForNoProcesses(t, dir)
 	noFiles(t, dir)
 }
 
-// TestDemoOutage kills all managers for longer than leases last. No state is lost, and
-// every request succeeds in the end.
+// TestDemoOutage kills all managers for longer than the lease duration. No state is lost, and
+// every request succeeds after retries.
 func TestDemoOutage(t *testing.T) {
 	const keys = 500
 	cmd, dir := demoCommand(t, "--outage", "10s", "--lease", "6s", "--owners", "3", "--keys", strconv.Itoa(keys), "--rate", "200", "--json")
@@ -106,17 +105,17 @@ func TestDemoOutage(t *testing.T) {
 	case r.DualOwnership != 0 || r.GenerationReversals != 0 || r.StaleAnswers != 0 || r.SilentLosses != 0 || r.Garbled != 0:
 		t.Errorf("not safe: %+v", r)
 	case r.Losses != 0 || r.ByOutage != 0 || r.Republished != 0 || r.LookedUp != keys:
-		t.Errorf("something was lost: %+v", r)
+		t.Errorf("state was lost: %+v", r)
 	case r.OutageSeconds < 10 || r.ResumedRanges == 0 || r.AfterReturn <= 0:
-		t.Errorf("there was no outage, or nothing was resumed: %+v", r)
+		t.Errorf("there was no outage, or no range was resumed: %+v", r)
 	case r.Requests == 0 || r.Failed != 0 || r.Availability == 1:
 		t.Errorf("requests failed, or none waited: %+v", r)
 	}
-	nothingLeft(t, dir)
+	waitForNoProcesses(t, dir)
 	noFiles(t, dir)
 }
 
-// reportOf runs a demo that must succeed, and print only its report.
+// reportOf runs a demo, and returns its report. The demo must succeed and print only that.
 func reportOf(t *testing.T, cmd *exec.Cmd) demo.Report {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -125,7 +124,7 @@ func reportOf(t *testing.T, cmd *exec.Cmd) demo.Report {
 		t.Fatalf("%v\n%s\n%s", err, errs.String(), out.String())
 	}
 	if errs.Len() > 0 {
-		t.Errorf("stderr has %s", errs.String())
+		t.Errorf("output on stderr: %s", errs.String())
 	}
 	var r demo.Report
 	d := json.NewDecoder(&out)
@@ -136,9 +135,9 @@ func reportOf(t *testing.T, cmd *exec.Cmd) demo.Report {
 	return r
 }
 
-// TestDemoThatIsEnded leaves no process behind, and no file if it had a chance
-// to remove them.
-func TestDemoThatIsEnded(t *testing.T) {
+// TestEndedDemoLeavesNothing checks that no process remains after a signal, and no file unless the signal
+// is SIGKILL.
+func TestEndedDemoLeavesNothing(t *testing.T) {
 	for _, test := range []struct {
 		signal syscall.Signal
 		status int // -1: killed
@@ -161,16 +160,16 @@ func TestDemoThatIsEnded(t *testing.T) {
 			for lines.Scan() && !strings.Contains(lines.Text(), "users begin to call") {
 			}
 			if processesIn(t, dir) < 9 && runtime.GOOS == "linux" {
-				t.Error("there are no processes to end")
+				t.Error("fewer than 9 processes before the signal")
 			}
 			if err := cmd.Process.Signal(test.signal); err != nil {
 				t.Fatal(err)
 			}
 			var ended *exec.ExitError
 			if err := cmd.Wait(); !errors.As(err, &ended) || ended.ExitCode() != test.status {
-				t.Errorf("it ended with %v, want %d", err, test.status)
+				t.Errorf("the demo ended with %v, want exit status %d", err, test.status)
 			}
-			nothingLeft(t, dir)
+			waitForNoProcesses(t, dir)
 			if !test.files {
 				noFiles(t, dir)
 			}
@@ -178,32 +177,32 @@ func TestDemoThatIsEnded(t *testing.T) {
 	}
 }
 
-// nothingLeft waits until no process of a demo is there any more, which is to
-// happen by itself.
-func nothingLeft(t *testing.T, dir string) {
+// waitForNoProcesses waits until all processes of a demo have ended by themselves.
+func waitForNoProcesses(t *testing.T, dir string) {
 	t.Helper()
-	const patience = 10 * time.Second
-	late := time.After(patience)
+	const limit = 10 * time.Second
+	timeout := time.After(limit)
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for n := processesIn(t, dir); n > 0; n = processesIn(t, dir) {
 		select {
 		case <-again.C:
-		case <-late:
-			t.Fatalf("%d processes are left after %v", n, patience)
+		case <-timeout:
+			t.Fatalf("%d processes remain after %v", n, limit)
 		}
 	}
 }
 
+// noFiles checks that a directory is empty.
 func noFiles(t *testing.T, dir string) {
 	t.Helper()
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 }
 
-// processesIn counts the processes whose directory for temporary files is dir.
-// Where there is no /proc it finds none.
+// processesIn counts the processes whose directory for temporary files is dir. Without /proc it
+// returns 0.
 func processesIn(t *testing.T, dir string) int {
 	t.Helper()
 	environs, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -234,13 +233,13 @@ func TestDemoExitStatus(t *testing.T) {
 		forSet bool
 		want   string
 	}{
-		{"fine", func(*demo.Report) {}, true, ""},
-		{"violated", func(r *demo.Report) { r.DualOwnership = 1 }, true, "exit status 1"},
-		{"not available, which is no fault", func(r *demo.Report) { r.Availability = 0.1 }, true, ""},
-		{"violated and short", func(r *demo.Report) { r.DualOwnership, r.Failures = 1, 1 }, true, "exit status 1"},
-		{"short", func(r *demo.Report) { r.OwnersKilled = 0 }, true, "0 owners and 1 leaders were killed, want at least one of each"},
+		{"success", func(*demo.Report) {}, true, ""},
+		{"violation", func(r *demo.Report) { r.DualOwnership = 1 }, true, "exit status 1"},
+		{"low availability is not a violation", func(r *demo.Report) { r.Availability = 0.1 }, true, ""},
+		{"violation and too few faults", func(r *demo.Report) { r.DualOwnership, r.Failures = 1, 1 }, true, "exit status 1"},
+		{"too few faults", func(r *demo.Report) { r.OwnersKilled = 0 }, true, "0 owners and 1 leaders were killed, want at least one of each"},
 		{"interrupted", func(r *demo.Report) { r.Interrupted = true }, true, "exit status 130"},
-		{"ended as it is meant to", func(r *demo.Report) { r.Interrupted = true }, false, ""},
+		{"interrupted without a duration", func(r *demo.Report) { r.Interrupted = true }, false, ""},
 	} {
 		r := good
 		test.change(&r)
@@ -253,8 +252,8 @@ func TestDemoExitStatus(t *testing.T) {
 		if got := text(err); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
-		if says := strings.Contains(errs.String(), "VIOLATION"); says != (r.DualOwnership > 0) {
-			t.Errorf("%s: stderr has %q", test.name, errs.String())
+		if reported := strings.Contains(errs.String(), "VIOLATION"); reported != (r.DualOwnership > 0) {
+			t.Errorf("%s: output on stderr: %q", test.name, errs.String())
 		}
 	}
 }

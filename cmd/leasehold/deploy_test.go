@@ -19,12 +19,12 @@ import (
 
 const deployDir = "../../deploy"
 
-// parse parses what deploy has the command do, up to doing it.
-func parse(t *testing.T, where string, args []string) {
+// checkCommand checks that a command line in deploy has an existing command and valid flags. It does not run it.
+func checkCommand(t *testing.T, where string, args []string) {
 	t.Helper()
 	cmd, rest, err := rootcmd.New().Find(args)
 	if err != nil || !cmd.Runnable() {
-		t.Errorf("%s: leasehold %v: there is no such command: %v", where, args, err)
+		t.Errorf("%s: leasehold %v: unknown command: %v", where, args, err)
 		return
 	}
 	if err := cmd.ParseFlags(rest); err != nil {
@@ -32,7 +32,7 @@ func parse(t *testing.T, where string, args []string) {
 	}
 }
 
-// What the units start is there, with the flags that they give it.
+// The systemd units run existing commands with valid flags, and always restart them.
 func TestSystemdUnits(t *testing.T) {
 	units, err := filepath.Glob(filepath.Join(deployDir, "systemd", "*.service"))
 	if err != nil || len(units) < 3 {
@@ -48,20 +48,20 @@ func TestSystemdUnits(t *testing.T) {
 			command, ok := strings.CutPrefix(line, "ExecStart=/usr/local/bin/leasehold ")
 			if ok {
 				started = true
-				parse(t, unit, strings.Fields(command))
+				checkCommand(t, unit, strings.Fields(command))
 			}
 		}
 		if !started || !strings.Contains(string(text), "\nType=notify\n") {
-			t.Errorf("%s starts nothing of ours, or does not wait until it is ready", unit)
+			t.Errorf("%s starts no leasehold command, or its type is not notify", unit)
 		}
-		// Unless told, systemd gives up on what ends five times within ten seconds.
+		// By default, systemd stops restarting a service that ends five times within ten seconds.
 		if !strings.Contains(string(text), "\nRestart=always\n") || !strings.Contains(string(text), "\nStartLimitIntervalSec=0\n") {
-			t.Errorf("%s is given up when it ends a few times in a row", unit)
+			t.Errorf("%s is not restarted after repeated failures", unit)
 		}
 	}
 	verifier, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("SKIPPED: systemd-analyze is not installed, so that nobody but us has verified the units")
+		t.Skip("SKIPPED: systemd-analyze, which verifies the units, is not installed")
 	}
 	out, err := exec.Command(verifier, append([]string{"verify", "--man=no"}, units...)...).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
@@ -72,7 +72,7 @@ func TestSystemdUnits(t *testing.T) {
 	}
 }
 
-// A manifest is what we look at in one.
+// A manifest has the fields of a Kubernetes manifest that the test checks.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -132,14 +132,14 @@ func readManifests(t *testing.T, path string) (all []manifest) {
 	}
 }
 
-// What the manifests start is there, with the flags, ports and paths that they name; and
-// nothing that has several copies is without a disruption budget.
+// The manifests run existing commands with valid flags; the ports and paths of their probes exist; and every
+// StatefulSet and Deployment has a disruption budget.
 func TestKubernetesManifests(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(deployDir, "kubernetes", "*.yaml"))
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%v: %v", files, err)
 	}
-	ours := 0
+	containers := 0
 	for _, file := range files {
 		var budgets, sets []string
 		for _, m := range readManifests(t, file) {
@@ -151,34 +151,35 @@ func TestKubernetesManifests(t *testing.T) {
 			}
 			for _, c := range m.Spec.Template.Spec.Containers {
 				if c.Image == "leasehold" {
-					ours++
-					parse(t, file, c.Args)
+					containers++
+					checkCommand(t, file, c.Args)
 					checkProbes(t, file, &c)
 				}
 				if command := c.Lifecycle.PreStop.Exec.Command; len(command) > 0 {
-					parse(t, file, strings.Fields(strings.TrimPrefix(command[len(command)-1], "leasehold ")))
+					checkCommand(t, file, strings.Fields(strings.TrimPrefix(command[len(command)-1], "leasehold ")))
 				}
-				if needs := c.endsIn(t); m.Spec.Template.Spec.Grace < needs {
-					t.Errorf("%s: it is killed after %d s, and may take %d s to end", file, m.Spec.Template.Spec.Grace, needs)
+				if shutdown := c.shutdownSeconds(t); m.Spec.Template.Spec.Grace < shutdown {
+					t.Errorf("%s: the grace period is %d s, and the shutdown may take %d s", file, m.Spec.Template.Spec.Grace, shutdown)
 				}
 				if slices.Contains(c.Args, "gateway") && c.Lifecycle.PreStop.Sleep.Seconds == 0 {
-					t.Errorf("%s: a gateway ends at once, while connections still come", file)
+					t.Errorf("%s: a gateway has no preStop sleep, so it ends while it still receives connections", file)
 				}
 			}
 		}
 		slices.Sort(budgets)
 		slices.Sort(sets)
 		if !slices.Equal(budgets, sets) {
-			t.Errorf("%s has %v, and disruption budgets for %v", file, sets, budgets)
+			t.Errorf("%s: sets %v, disruption budgets %v", file, sets, budgets)
 		}
 	}
-	if ours != 2 {
-		t.Errorf("%d containers run the command, want those of managers and gateways", ours)
+	if containers != 2 {
+		t.Errorf("%d containers run leasehold, want 2: managers and gateways", containers)
 	}
 }
 
-// endsIn is how many seconds a container may take to end, as far as it says so itself.
-func (c *container) endsIn(t *testing.T) int {
+// shutdownSeconds returns the maximum duration of a shutdown according to the flags of a container's commands
+// and its preStop sleep.
+func (c *container) shutdownSeconds(t *testing.T) int {
 	t.Helper()
 	var all time.Duration
 	words := c.Args
@@ -202,15 +203,15 @@ func (c *container) endsIn(t *testing.T) int {
 func checkProbes(t *testing.T, file string, c *container) {
 	t.Helper()
 	for want, p := range map[string]probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
-		named := slices.ContainsFunc(c.Ports, func(port struct {
+		portExists := slices.ContainsFunc(c.Ports, func(port struct {
 			Name          string
 			ContainerPort int `yaml:"containerPort"`
 		},
 		) bool {
 			return port.Name == p.HTTPGet.Port
 		})
-		if p.HTTPGet.Path != want || !named {
-			t.Errorf("%s: a probe asks for %q on port %q, want %q on one of the container's", file, p.HTTPGet.Path, p.HTTPGet.Port, want)
+		if p.HTTPGet.Path != want || !portExists {
+			t.Errorf("%s: a probe requests %q on port %q, want %q on a port of the container", file, p.HTTPGet.Path, p.HTTPGet.Port, want)
 		}
 	}
 }

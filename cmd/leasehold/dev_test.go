@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A devRun is a running "leasehold dev".
+// A devRun is a running leasehold dev.
 type devRun struct {
 	cmd     *exec.Cmd
 	lines   *bufio.Scanner
@@ -49,7 +49,7 @@ func startDev(t *testing.T, args ...string) (*devRun, string) {
 	return d, dir
 }
 
-// waitFor reads the output up to a line with a text.
+// waitFor reads the output up to a line that contains a text.
 func (d *devRun) waitFor(t *testing.T, text string) {
 	t.Helper()
 	for d.lines.Scan() {
@@ -71,7 +71,7 @@ func (d *devRun) end(t *testing.T) {
 		d.text.WriteString(d.lines.Text() + "\n")
 	}
 	if err := d.cmd.Wait(); err != nil {
-		t.Errorf("it ended with %v:\n%s", err, &d.text)
+		t.Errorf("leasehold dev ended with %v:\n%s", err, &d.text)
 	}
 }
 
@@ -103,7 +103,7 @@ func (d *devRun) request(t *testing.T, method, body string) string {
 	return got
 }
 
-// The example works over the gateway, survives the death of a server, and leaves nothing.
+// The example serves requests over the gateway, also after the crash of a server, and leaves no process or file.
 func TestDevWithExample(t *testing.T) {
 	d, dir := startDev(t, "--with-example")
 	d.request(t, http.MethodPut, "at lunch")
@@ -124,11 +124,11 @@ func TestDevWithExample(t *testing.T) {
 	d.waitFor(t, "server-2 has ended")
 	d.request(t, http.MethodPut, "back")
 	d.end(t)
-	nothingLeft(t, dir)
+	waitForNoProcesses(t, dir)
 	noFiles(t, dir)
 }
 
-// Without the example there are a manager and a gateway. With a data directory the next run continues.
+// Without the example, dev runs a manager and a gateway, and a data directory is kept for the next run.
 func TestDevKeepsData(t *testing.T) {
 	data := t.TempDir()
 	for range 2 {
@@ -142,8 +142,8 @@ func TestDevKeepsData(t *testing.T) {
 	}
 }
 
-// An address in use is refused before anything starts.
-func TestDevRefusesAnAddressInUse(t *testing.T) {
+// An address in use is rejected before a process starts.
+func TestDevRejectsAddressInUse(t *testing.T) {
 	d, _ := startDev(t)
 	if want := "go run ./examples/presence 127.0.0.1:8001"; !strings.Contains(d.text.String(), want) {
 		t.Errorf("no %q in\n%s", want, &d.text)
@@ -155,7 +155,7 @@ func TestDevRefusesAnAddressInUse(t *testing.T) {
 	second = exec.Command("leasehold", d.cmd.Args[1:]...)
 	out, err := second.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "address already in use") || !strings.Contains(string(out), "--listen") {
-		t.Errorf("it ended with %v and printed\n%s", err, out)
+		t.Errorf("address in use: %v, output\n%s", err, out)
 	}
 	d.end(t)
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// What a leader without a store cannot know is not said to be lost, or not to have
-// been; and what is wrong with its group is said.
-func TestDisklessManager(t *testing.T) {
+// A diskless leader has no history from before its term: commands show that as unknown, neither as a loss nor
+// as none, and they show warnings about the group.
+func TestDisklessManagerOutput(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{diskless: true}))
 	for args, want := range map[string]string{
 		"key find 0x8000000000000000":        "state lost  unknown before LSN 1,200\n",

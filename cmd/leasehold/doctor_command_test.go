@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// runDoctor runs the command, and returns its exit status and what it found.
+// runDoctor runs leasehold doctor, and returns its exit status and report.
 func runDoctor(t *testing.T, managers ...string) (int, doctor.Report) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -43,7 +43,7 @@ func has(d doctor.Report, v doctor.Verdict, check, text string) bool {
 	return false
 }
 
-// A manager whose clock runs away is found out over the network.
+// The doctor finds a manager whose clock runs too fast.
 func TestDoctorFindsRunawayClock(t *testing.T) {
 	began := time.Now()
 	clock := func(rate float64) func() *leaseholdv1.Clocks {
@@ -59,8 +59,8 @@ func TestDoctorFindsRunawayClock(t *testing.T) {
 	}
 }
 
-// A real manager tells all that there is to know. With an owner nothing is wrong.
-func TestDoctorOfRealManager(t *testing.T) {
+// With a real manager the doctor's report is complete. Once an owner has joined, it finds no problem.
+func TestDoctorWithRealManager(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestDoctorOfRealManager(t *testing.T) {
 	t.Cleanup(func() { _ = o.Close(context.Background()) })
 	var got int
 	var d doctor.Report
-	for range 60 { // the owner has all keys in a second or two
+	for range 60 { // the owner receives all keys in a second or two
 		if got, d = runDoctor(t, addr); got == 0 {
 			break
 		}
@@ -100,23 +100,23 @@ func TestDoctorOfRealManager(t *testing.T) {
 	}
 }
 
-// The doctor sees the certificates that managers show, and reads the policy.
-func TestDoctorOfAFortress(t *testing.T) {
-	f := newFortress(t, 1)
+// The doctor reports the certificates of this computer and of managers, and validates the access policy.
+func TestDoctorWithTLS(t *testing.T) {
+	f := newTLSGroup(t, 1)
 	f.start(0)
 	f.await("operator/alice", "status")
-	ended, said := f.ask("operator/alice", "doctor", "--for", "1s", "--access", f.of("access.yaml"))
+	ended, output := f.runAs("operator/alice", "doctor", "--for", "1s", "--access", f.of("access.yaml"))
 	for _, want := range []string{
 		"tls        this computer: the certificate of spiffe://example.org/operator/alice expires on ",
 		"tls        " + f.addrs[0] + ": the certificate of spiffe://example.org/manager/m1 expires on ",
 		"access     " + f.of("access.yaml") + ": the policy is valid",
 	} {
-		if !strings.Contains(said, want) {
-			t.Errorf("status %d, no %q in\n%s", ended, want, said)
+		if !strings.Contains(output, want) {
+			t.Errorf("status %d, no %q in\n%s", ended, want, output)
 		}
 	}
-	_, said = f.ask("lookup/sessions", "doctor", "--for", "1s", "--access", f.of("ca.crt"))
-	if !strings.Contains(said, "WRONG  access") {
-		t.Errorf("what is no policy is taken for one:\n%s", said)
+	_, output = f.runAs("lookup/sessions", "doctor", "--for", "1s", "--access", f.of("ca.crt"))
+	if !strings.Contains(output, "WRONG  access") {
+		t.Errorf("an invalid policy was accepted:\n%s", output)
 	}
 }

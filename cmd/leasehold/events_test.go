@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/admin"
 )
 
-// The journal is read page by page, and only as far as is asked for.
+// The journal is read in pages, and only as far as the flags require.
 func TestEvents(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{}))
 	diskless := startFake(t, inPresence(&fakeManager{diskless: true}))
@@ -23,7 +23,7 @@ func TestEvents(t *testing.T) {
 		args    string
 		want    string // LSNs and kinds
 		flags   string
-		says    string
+		text    string // in the output without --json
 	}{
 		{f, "", all, "truncated", "Earlier events are no longer in the journal.\n"},
 		{f, "--most 2", "leader, 1202 moved", "more", "Earlier events are omitted"},
@@ -35,7 +35,7 @@ func TestEvents(t *testing.T) {
 		{f, "--since 2026-11-15T10:20:33Z", "", "truncated", "The journal has no such event"},
 		{diskless, "", all, "truncated diskless", "Earlier events are not available: these managers keep only events since the current leader was elected.\n"},
 	} {
-		var out, plainly bytes.Buffer
+		var out, plain bytes.Buffer
 		args := append([]string{"events", "--managers", test.manager.addr}, strings.Fields(test.args)...)
 		if got := run(t.Context(), append(args, "--json"), &out, &out); got != 0 {
 			t.Fatalf("%s: exit status %d: %s", test.args, got, out.String())
@@ -44,28 +44,28 @@ func TestEvents(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 			t.Fatal(err)
 		}
-		if got := storyOf(d.Events); got != test.want {
+		if got := kindsOf(d.Events); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.args, got, test.want)
 		}
 		if diff := cmp.Diff(test.flags, flagsOf(d)); diff != "" {
 			t.Errorf("%s: %s", test.args, diff)
 		}
-		if got := run(t.Context(), args, &plainly, &plainly); got != 0 || !strings.Contains(plainly.String(), test.says) {
-			t.Errorf("%s: exit status %d, %s, want %q", test.args, got, plainly.String(), test.says)
+		if got := run(t.Context(), args, &plain, &plain); got != 0 || !strings.Contains(plain.String(), test.text) {
+			t.Errorf("%s: exit status %d, %s, want %q", test.args, got, plain.String(), test.text)
 		}
 	}
 }
 
-func storyOf(events []admin.Event) string {
-	var story []string
+func kindsOf(events []admin.Event) string {
+	var kinds []string
 	for _, e := range events {
 		if e.Change != nil {
-			story = append(story, fmt.Sprintf("%d %s", e.Change.LSN, e.Change.Kind))
+			kinds = append(kinds, fmt.Sprintf("%d %s", e.Change.LSN, e.Change.Kind))
 		} else {
-			story = append(story, e.Type)
+			kinds = append(kinds, e.Type)
 		}
 	}
-	return strings.Join(story, ", ")
+	return strings.Join(kinds, ", ")
 }
 
 func flagsOf(d admin.Events) string {

@@ -53,14 +53,14 @@ type fakeManager struct {
 	requests   []string // the methods that were called
 }
 
-// start serves the fake on a port of its own until the test ends.
+// start serves the fake on a free port until the test ends.
 func (f *fakeManager) start(atEnd func(func())) (*fakeManager, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	f.addr = listener.Addr().String()
-	server := grpc.NewServer(append(wire.ServerOptions(), grpc.UnaryInterceptor(f.remember))...)
+	server := grpc.NewServer(append(wire.ServerOptions(), grpc.UnaryInterceptor(f.intercept))...)
 	leaseholdv1.RegisterAdminServiceServer(server, f)
 	served := make(chan struct{})
 	go func() {
@@ -71,7 +71,7 @@ func (f *fakeManager) start(atEnd func(func())) (*fakeManager, error) {
 	return f, nil
 }
 
-// startFake starts a fake for a test in Go.
+// startFake starts a fake, and stops it when the test ends.
 func startFake(t *testing.T, f *fakeManager) *fakeManager {
 	t.Helper()
 	f, err := f.start(t.Cleanup)
@@ -81,7 +81,8 @@ func startFake(t *testing.T, f *fakeManager) *fakeManager {
 	return f
 }
 
-func (f *fakeManager) remember(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+// intercept records a request, and rejects one of another version or of a method that an old manager does not have.
+func (f *fakeManager) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	f.mu.Lock()
 	f.requests = append(f.requests, info.FullMethod[strings.LastIndex(info.FullMethod, "/")+1:])
 	f.mu.Unlock()
@@ -128,7 +129,7 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n := len(f.requests); n > 1 && n <= 1+f.away {
-		return nil, leasehold.Errorf("ask", leasehold.ErrUnavailable, "", "shut down")
+		return nil, leasehold.Errorf("status", leasehold.ErrUnavailable, "", "shut down")
 	}
 	answer := &leaseholdv1.GetStatusResponse{
 		Leader: "10.0.0.1:7400", Term: 3, LedFor: int64(2*time.Hour + 13*time.Minute + 5*time.Second),
@@ -138,7 +139,7 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 		}},
 	}
 	if f.muted {
-		return &leaseholdv1.GetStatusResponse{Manager: "10.0.0.2:7400", Problem: "nobody leads"}, nil
+		return &leaseholdv1.GetStatusResponse{Manager: "10.0.0.2:7400", Problem: "no manager leads"}, nil
 	}
 	if f.clocks != nil {
 		answer.Clocks = f.clocks()
@@ -236,7 +237,7 @@ func (f *fakeManager) ListRanges(r *leaseholdv1.ListRangesRequest, stream grpc.S
 	f.mu.Lock()
 	table := f.table(r.GetOwner())
 	f.mu.Unlock()
-	for _, held := range table { // one in each piece
+	for _, held := range table { // one range per message
 		if r.GetOwner() != "" && held.GetOwner() != r.GetOwner() {
 			continue
 		}
@@ -247,7 +248,7 @@ func (f *fakeManager) ListRanges(r *leaseholdv1.ListRangesRequest, stream grpc.S
 	return nil
 }
 
-// begun is where its table begins.
+// begun returns the LSN at which the table begins; 0 with a store.
 func (f *fakeManager) begun() uint64 {
 	if f.diskless {
 		return 1200
@@ -265,7 +266,7 @@ func (f *fakeManager) LookupKey(_ context.Context, r *leaseholdv1.LookupKeyReque
 	return answer, f.check(r.GetNamespace())
 }
 
-// past is the history of the keys of server-2.
+// past returns the history of the keys of server-2, newest first.
 func past() []*leaseholdv1.HistoryEntry {
 	lease := &leaseholdv1.Lease{Start: 1 << 63, Limit: 3 << 62, Generation: 42}
 	moved := &leaseholdv1.Lease{Start: 1 << 63, Limit: 3 << 62, Generation: 43}
@@ -306,7 +307,7 @@ func (f *fakeManager) ListChanges(_ context.Context, r *leaseholdv1.ListChangesR
 	return answer, f.check(r.GetNamespace())
 }
 
-// fakePage is the maximum number of changes in a response: fewer than there are.
+// fakePage is the maximum number of changes in a response. It is less than the length of the history.
 const fakePage = 2
 
 func (f *fakeManager) Watch(r *leaseholdv1.WatchRequest, stream grpc.ServerStreamingServer[leaseholdv1.WatchResponse]) error {
@@ -324,7 +325,7 @@ func (f *fakeManager) Watch(r *leaseholdv1.WatchRequest, stream grpc.ServerStrea
 		return wire.FromError(f.failure)
 	}
 	<-stream.Context().Done()
-	return errors.New("the caller went away")
+	return errors.New("the caller cancelled the stream")
 }
 
 func (f *fakeManager) ListMembers(context.Context, *leaseholdv1.ListMembersRequest) (*leaseholdv1.ListMembersResponse, error) {

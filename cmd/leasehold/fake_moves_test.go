@@ -16,11 +16,11 @@ import (
 // fakeOrders are the orders that a fake manager received.
 type fakeOrders struct {
 	drained map[string]int // polls of owners since the order
-	forget  bool           // a drain is lost with the leader
+	dropped bool           // a drain is lost with the leader
 	stuck   bool           // no progress
 	gone    bool           // the drained owner leaves
-	crashed bool           // and its state is lost, which the table reports a poll later
-	looks   int            // polls of the table since the owner left
+	crashed bool           // the drained owner loses its state, which the table shows one poll later
+	polls   int            // polls of the table since the owner left
 	moved   int            // 1 + polls since the move; 0: there was none
 }
 
@@ -29,9 +29,9 @@ type fakeOrders struct {
 func (f *fakeManager) table(owner string) []*leaseholdv1.HeldRange {
 	all := heldRanges()
 	if _, drained := f.orders.drained["server-1"]; drained && f.orders.gone && owner == "" {
-		if f.orders.looks++; !f.orders.crashed {
+		if f.orders.polls++; !f.orders.crashed {
 			all[0].Owner, all[0].Lease.Generation = "server-3", 50
-		} else if f.orders.looks > 1 {
+		} else if f.orders.polls > 1 {
 			all[0].Owner, all[0].Lease.Generation, all[0].Lost = "server-3", 50, 1235
 		}
 	}
@@ -47,26 +47,26 @@ func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersReq
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	const member = leaseholdv1.OwnerState_OWNER_STATE_MEMBER
-	one := &leaseholdv1.OwnerStatus{
+	first := &leaseholdv1.OwnerStatus{
 		Holder: holder("server-1"), State: member, Leases: 64, Share: 0.5, Load: 1234.5,
 		Patience: int64(11 * time.Second), MovesState: true, MovesOut: 1,
 	}
-	if looks, drained := f.orders.drained["server-1"]; drained {
-		one.Draining = !f.orders.forget
-		if looks > 0 && !f.orders.stuck && !f.orders.gone {
-			one.Leases, one.Share = 0, 0
+	if polls, drained := f.orders.drained["server-1"]; drained {
+		first.Draining = !f.orders.dropped
+		if polls > 0 && !f.orders.stuck && !f.orders.gone {
+			first.Leases, first.Share = 0, 0
 		}
 		f.orders.drained["server-1"]++
 	}
-	three := &leaseholdv1.OwnerStatus{Holder: holder("server-3"), State: member, Patience: int64(11 * time.Second), MovesState: true, MovesIn: 1}
-	three.Holder.Weight = 2.5
+	third := &leaseholdv1.OwnerStatus{Holder: holder("server-3"), State: member, Patience: int64(11 * time.Second), MovesState: true, MovesIn: 1}
+	third.Holder.Weight = 2.5
 	_, err := f.index(r.GetNamespace())
-	two := &leaseholdv1.OwnerStatus{
+	second := &leaseholdv1.OwnerStatus{
 		Holder: holder("server-2"), State: leaseholdv1.OwnerState_OWNER_STATE_SILENT, Leases: 63, Share: 0.495, Patience: int64(4200 * time.Millisecond),
 	}
-	answer := &leaseholdv1.ListOwnersResponse{Lsn: 1234, Version: wire.Version, Owners: []*leaseholdv1.OwnerStatus{two, one, three}}
+	answer := &leaseholdv1.ListOwnersResponse{Lsn: 1234, Version: wire.Version, Owners: []*leaseholdv1.OwnerStatus{second, first, third}}
 	switch {
-	case one.GetDraining() && f.orders.gone && f.orders.drained["server-1"] > 1:
+	case first.GetDraining() && f.orders.gone && f.orders.drained["server-1"] > 1:
 		answer.Owners = answer.GetOwners()[:1]
 	case f.alone:
 		answer.Owners = answer.GetOwners()[1:2]
@@ -77,7 +77,7 @@ func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersReq
 	return answer, err
 }
 
-// planned is the range of a holder of the table, on its way to another owner.
+// planned returns the plan that moves the ranges of an owner to another owner.
 func planned(from, to string, withState bool) *leaseholdv1.Plan {
 	plan := &leaseholdv1.Plan{}
 	for _, held := range heldRanges() {
@@ -97,6 +97,7 @@ func planned(from, to string, withState bool) *leaseholdv1.Plan {
 	return plan
 }
 
+// refuseLoss returns the error of an order that would lose state without permission.
 func refuseLoss(plan *leaseholdv1.Plan, dryRun, allowed bool) error {
 	if plan.GetShareLost() > 0 && !dryRun && !allowed {
 		return leasehold.Errorf("order", leasehold.ErrInvalid, "", "this would lose state")

@@ -13,40 +13,40 @@ import (
 	"time"
 )
 
-// A witness is a pipe into which a command and what it has started can write, and
-// which ends when none of them is left.
-type witness struct {
+// A livenessPipe is a named pipe that a command and its child processes hold open. Reading it returns EOF when
+// all of them have ended.
+type livenessPipe struct {
 	path string
-	from chan *os.File
+	open chan *os.File // receives the read end when a process has opened the pipe
 }
 
-func newWitness(t *testing.T) *witness {
+func newLivenessPipe(t *testing.T) *livenessPipe {
 	t.Helper()
-	w := &witness{path: filepath.Join(t.TempDir(), "pipe"), from: make(chan *os.File, 1)}
+	w := &livenessPipe{path: filepath.Join(t.TempDir(), "pipe"), open: make(chan *os.File, 1)}
 	if err := syscall.Mkfifo(w.path, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
-		f, _ := os.Open(w.path) // waits until somebody is there to write
-		w.from <- f
+		f, _ := os.Open(w.path) // blocks until a process opens the pipe for writing
+		w.open <- f
 	}()
 	return w
 }
 
-// script runs a shell in a shell, which ignores SIGTERM, writes a line when it has
-// begun, and ends on its own only after the test.
-func (w *witness) script(trap string) []string {
+// script returns a command that runs a shell in a shell. trap is prepended to the scripts of both. The inner shell
+// writes a line when it has begun, and ends by itself only after the test.
+func (w *livenessPipe) script(trap string) []string {
 	return []string{"--", "sh", "-c", trap + `sh -c '` + trap + `exec >"$0"; echo begun; sleep 100; echo ended' ` + w.path + `; true`}
 }
 
 // begin waits until the command has begun.
-func (w *witness) begin(t *testing.T) *bufio.Reader {
+func (w *livenessPipe) begin(t *testing.T) *bufio.Reader {
 	t.Helper()
 	var f *os.File
 	select {
-	case f = <-w.from:
+	case f = <-w.open:
 	case <-time.After(time.Minute):
-		t.Fatal("the command does not begin")
+		t.Fatal("the command has not begun within a minute")
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	if err := f.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
@@ -54,24 +54,24 @@ func (w *witness) begin(t *testing.T) *bufio.Reader {
 	}
 	lines := bufio.NewReader(f)
 	if line, err := lines.ReadString('\n'); line != "begun\n" {
-		t.Fatalf("%q, %v", line, err)
+		t.Fatalf("first line %q, %v; want \"begun\"", line, err)
 	}
 	return lines
 }
 
-// end waits until nobody is left who could write.
-func end(t *testing.T, lines *bufio.Reader) {
+// waitForEOF waits until all processes that hold the pipe open have ended.
+func waitForEOF(t *testing.T, lines *bufio.Reader) {
 	t.Helper()
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
-		t.Errorf("after the lease is lost, the command goes on: %q, %v", rest, err)
+		t.Errorf("the command has not ended: %q, %v", rest, err)
 	}
 }
 
-// Whoever holds a lease through a command, and is killed, takes the command and
-// what it has started with him: the next one has the lease at once.
-func TestFleaseCommandDiesWithItsHolder(t *testing.T) {
+// The command of a lease and its child processes end with the process that holds the lease, however that ends.
+// After a kill, the next process acquires the lease at once.
+func TestFleaseCommandEndsWithHolder(t *testing.T) {
 	members, at := group(t)
-	w := newWitness(t)
+	w := newLivenessPipe(t)
 	holder := exec.Command("leasehold", append([]string{"flease", "acquire", "nightly", "--member", at[0]}, w.script("")...)...) // TestMain has put it on the path
 	if err := holder.Start(); err != nil {
 		t.Fatal(err)
@@ -79,26 +79,26 @@ func TestFleaseCommandDiesWithItsHolder(t *testing.T) {
 	lines := w.begin(t)
 	_ = holder.Process.Kill()
 	_ = holder.Wait() // it was killed
-	end(t, lines)
+	waitForEOF(t, lines)
 	next := inTerminal(t, "flease", "acquire", "nightly", "--member", at[1], "--", "true")
 	next.end(t, 0)
 
-	// An interrupt reaches all of them, and is no more than that.
-	w = newWitness(t)
-	polite := inTerminal(t, append([]string{"flease", "acquire", "nightly", "--member", at[0]}, w.script("")...)...)
+	// An interrupt is forwarded to the command and its child processes.
+	w = newLivenessPipe(t)
+	interrupted := inTerminal(t, append([]string{"flease", "acquire", "nightly", "--member", at[0]}, w.script("")...)...)
 	lines = w.begin(t)
-	polite.interrupt()
-	end(t, lines)
-	polite.end(t, 2)
+	interrupted.interrupt()
+	waitForEOF(t, lines)
+	interrupted.end(t, 2)
 
-	// When the lease is lost, nobody is asked.
-	w = newWitness(t)
+	// When the lease is lost, processes that ignore SIGTERM are killed.
+	w = newLivenessPipe(t)
 	loser := inTerminal(t, append([]string{"flease", "acquire", "nightly", "--member", at[0]}, w.script(`trap "" TERM; `)...)...)
 	lines = w.begin(t)
 	loser.interrupt()
 	members[0].interrupt()
 	loser.end(t, 2)
-	end(t, lines)
+	waitForEOF(t, lines)
 	for _, m := range members[1:] {
 		m.interrupt()
 	}

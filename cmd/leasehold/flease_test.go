@@ -18,36 +18,38 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A terminal runs a command, as a user would who can interrupt it.
+// A terminal runs a command that a test can interrupt.
 type terminal struct {
 	interrupt context.CancelFunc
-	ended     chan int // has its exit status
+	ended     chan int // receives the exit status
 
 	mu        sync.Mutex
 	out, errs bytes.Buffer
-	changed   chan struct{} // has one when something was written
+	changed   chan struct{} // has an element after a write
 }
 
-type side struct {
-	of *terminal
-	to *bytes.Buffer
+// A stream is standard output or standard error of a terminal.
+type stream struct {
+	term *terminal
+	to   *bytes.Buffer
 }
 
-func (s side) Write(text []byte) (int, error) {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
+func (s stream) Write(text []byte) (int, error) {
+	s.term.mu.Lock()
+	defer s.term.mu.Unlock()
 	select {
-	case s.of.changed <- struct{}{}:
+	case s.term.changed <- struct{}{}:
 	default:
 	}
 	return s.to.Write(text)
 }
 
+// inTerminal starts a command.
 func inTerminal(t *testing.T, args ...string) *terminal {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	term := &terminal{interrupt: cancel, ended: make(chan int, 1), changed: make(chan struct{}, 1)}
-	go func() { term.ended <- run(ctx, args, side{term, &term.out}, side{term, &term.errs}) }()
+	go func() { term.ended <- run(ctx, args, stream{term, &term.out}, stream{term, &term.errs}) }()
 	return term
 }
 
@@ -57,29 +59,29 @@ func (term *terminal) text() (out, errs string) {
 	return term.out.String(), term.errs.String()
 }
 
-// await waits until the command has printed something.
-func (term *terminal) await(t *testing.T, what string) {
+// await waits for a text on standard output.
+func (term *terminal) await(t *testing.T, text string) {
 	t.Helper()
-	term.awaitIn(t, what, func() string { out, _ := term.text(); return out })
+	term.awaitIn(t, text, func() string { out, _ := term.text(); return out })
 }
 
 // awaitError waits for a text on standard error.
-func (term *terminal) awaitError(t *testing.T, what string) {
+func (term *terminal) awaitError(t *testing.T, text string) {
 	t.Helper()
-	term.awaitIn(t, what, func() string { _, errs := term.text(); return errs })
+	term.awaitIn(t, text, func() string { _, errs := term.text(); return errs })
 }
 
-func (term *terminal) awaitIn(t *testing.T, what string, said func() string) {
+func (term *terminal) awaitIn(t *testing.T, want string, output func() string) {
 	t.Helper()
-	patience := time.After(time.Minute)
-	for !strings.Contains(said(), what) {
+	timeout := time.After(time.Minute)
+	for !strings.Contains(output(), want) {
 		select {
 		case code := <-term.ended:
 			out, errs := term.text()
-			t.Fatalf("ended with status %d and not %q: %s%s", code, what, out, errs)
-		case <-patience:
+			t.Fatalf("ended with status %d without %q: %s%s", code, want, out, errs)
+		case <-timeout:
 			out, errs := term.text()
-			t.Fatalf("output %q and %q, want %q", out, errs, what)
+			t.Fatalf("output %q and %q, want %q", out, errs, want)
 		case <-term.changed:
 		}
 	}
@@ -94,11 +96,11 @@ func (term *terminal) end(t *testing.T, want int) {
 			t.Fatalf("status %d, want %d: %s%s", code, want, out, errs)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
+		t.Fatal("the command has not ended within a minute")
 	}
 }
 
-// ports are free on the loopback.
+// ports returns free ports of the loopback interface.
 func ports(t *testing.T, n int) []string {
 	t.Helper()
 	free, err := proc.FreePorts(n)
@@ -111,7 +113,7 @@ func ports(t *testing.T, n int) []string {
 	return free
 }
 
-// group runs three members, and returns their control addresses.
+// group runs three members, and returns them and their control addresses.
 func group(t *testing.T) (members []*terminal, controls []string) {
 	t.Helper()
 	var list []string
@@ -128,7 +130,7 @@ func group(t *testing.T) (members []*terminal, controls []string) {
 	return members, controls
 }
 
-// fence returns the fence that a command has printed.
+// fence waits for the fence in the output of a command, and returns it.
 func (term *terminal) fence(t *testing.T) string {
 	t.Helper()
 	term.await(t, "fence ")
@@ -145,24 +147,24 @@ func TestFleaseCommands(t *testing.T) {
 
 	holder := acquire(0)
 	first := holder.fence(t)
-	refused := acquire(1, "--try")
-	refused.end(t, 2)
-	if _, errs := refused.text(); !strings.Contains(errs, "member 1 holds it until") {
-		t.Errorf("a try: %s", errs)
+	once := acquire(1, "--try")
+	once.end(t, 2)
+	if _, errs := once.text(); !strings.Contains(errs, "member 1 holds it until") {
+		t.Errorf("--try: %s", errs)
 	}
 	impatient := acquire(1, "--wait", "200ms")
 	impatient.end(t, 2)
 	if _, errs := impatient.text(); !strings.Contains(errs, "member 1 probably holds it: it was not acquired within 200ms") {
-		t.Errorf("who does not wait for long: %s", errs)
+		t.Errorf("--wait 200ms: %s", errs)
 	}
-	// A member that proposes while another's lease is being decided does not learn the decision,
-	// but the next renewal, if no member proposes in between.
-	late, again := time.After(time.Minute), time.NewTicker(20*time.Millisecond)
+	// A member that proposes while another member's lease is decided does not receive that decision. It receives
+	// the next renewal, unless a member proposes in between.
+	deadline, again := time.After(time.Minute), time.NewTicker(20*time.Millisecond)
 	defer again.Stop()
 	for shown := ""; !strings.Contains(shown, "held by member 1 as last received, fence "+first); {
 		select {
-		case <-late:
-			t.Fatalf("another member shows %s", shown)
+		case <-deadline:
+			t.Fatalf("status of another member: %s", shown)
 		case <-again.C:
 		}
 		seen := inTerminal(t, "flease", "status", "nightly", "--member", at[1])
@@ -185,7 +187,7 @@ func TestFleaseCommands(t *testing.T) {
 	}
 
 	next := acquire(1, "--", "sh", "-c", "echo $FLEASE_RESOURCE has $FLEASE_FENCE; exit 7")
-	holder.interrupt() // hands it over
+	holder.interrupt() // releases the lease
 	holder.end(t, 0)
 	next.end(t, 7)
 	if fence, out := next.fence(t), next.out.String(); fence <= first || !strings.Contains(out, "nightly has "+fence+"\n") {
@@ -198,50 +200,50 @@ func TestFleaseCommands(t *testing.T) {
 	members[2].end(t, 0)
 	killed.end(t, 2)
 	if _, errs := killed.text(); !strings.Contains(errs, "the lease is over: lease \"nightly\": the node was closed") {
-		t.Errorf("its member has ended: %s", errs)
+		t.Errorf("acquire after the end of its member: %s", errs)
 	}
 	stopped := acquire(1, "--json", "--", "sleep", "600")
 	stopped.await(t, `"state":"held","resource":"nightly","member":2,"fence":"`)
-	stopped.interrupt() // passed on
+	stopped.interrupt() // forwarded to the command
 	stopped.end(t, 2)
 	for _, m := range members[:2] {
 		m.interrupt()
 	}
 }
 
-// A second process with the id of a member is refused, whatever address it has; a
-// member without contact reports it; and so does a member without a control address.
-func TestFleaseTwice(t *testing.T) {
+// A second process with the id of a member is rejected at any address. The output of a member states that no
+// other member responds, or that it has no control address.
+func TestFleaseDuplicateMember(t *testing.T) {
 	members, at := group(t)
 	var list []string
 	for i, addr := range at {
 		list = append(list, fmt.Sprintf("%d=%s", i+1, addr))
 	}
 	free := ports(t, 1)[0]
-	again := []string{"flease", "run", "--id", "1", "--members", strings.Join(list, ","), "--lease", "6s", "--epsilon", "100ms"}
-	same := inTerminal(t, again...)
+	duplicate := []string{"flease", "run", "--id", "1", "--members", strings.Join(list, ","), "--lease", "6s", "--epsilon", "100ms"}
+	same := inTerminal(t, duplicate...)
 	same.end(t, 2)
 	if _, errs := same.text(); !strings.Contains(errs, "because member 1 runs already") {
-		t.Errorf("at the same address: %s", errs)
+		t.Errorf("duplicate at the same address: %s", errs)
 	}
 	elsewhere := "127.0.0.1:" + free
-	other := inTerminal(t, append(again, "--listen", elsewhere, "--control", elsewhere)...)
+	other := inTerminal(t, append(duplicate, "--listen", elsewhere, "--control", elsewhere)...)
 	other.end(t, 2)
 	if out, errs := other.text(); !strings.Contains(errs, "another process runs as this member") || strings.Contains(out, "ready") {
-		t.Errorf("elsewhere: %s%s", out, errs)
+		t.Errorf("duplicate at another address: %s%s", out, errs)
 	}
 	if out, errs := members[0].text(); !strings.Contains(errs, "two processes run as the same member") {
-		t.Errorf("the first member printed %s%s", out, errs)
+		t.Errorf("output of the first member: %s%s", out, errs)
 	}
-	lonely := inTerminal(t, "flease", "run", "--tcp", "--id", "1", "--members", "1="+elsewhere+",2=127.0.0.1:1,3=127.0.0.1:2", "--lease", "100ms", "--epsilon", "10ms")
-	lonely.await(t, "ready, but only 0 of the 2 other members respond")
-	lonely.await(t, "none: add --control")
+	isolated := inTerminal(t, "flease", "run", "--tcp", "--id", "1", "--members", "1="+elsewhere+",2=127.0.0.1:1,3=127.0.0.1:2", "--lease", "100ms", "--epsilon", "10ms")
+	isolated.await(t, "ready, but only 0 of the 2 other members respond")
+	isolated.await(t, "none: add --control")
 	status := inTerminal(t, "flease", "status", "--member", elsewhere)
 	status.end(t, 2)
 	if _, errs := status.text(); !strings.Contains(errs, "A member with --tcp has a control address only with --control") {
-		t.Errorf("no control: %s", errs)
+		t.Errorf("status without a control address: %s", errs)
 	}
-	for _, m := range append(members, lonely) {
+	for _, m := range append(members, isolated) {
 		m.interrupt()
 		m.end(t, 0)
 	}
@@ -300,11 +302,11 @@ func TestFleaseBadFlags(t *testing.T) {
 
 // TestGuideFlease runs the commands of the user guide's section on Flease, on other ports.
 func TestGuideFlease(t *testing.T) {
-	readme, err := os.ReadFile("../../docs/guide.md")
+	guide, err := os.ReadFile("../../docs/guide.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(readme), "\n## Flease\n")
+	_, section, found := strings.Cut(string(guide), "\n## Flease\n")
 	if !found {
 		t.Fatal("docs/guide.md has no section Flease")
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/leasehold-dev/leasehold/secure"
 )
 
-// An owner on a manager's host has a certificate for that host, and may answer at an
-// address where a manager should. It is told nothing, and least of all a token.
-func TestOwnerPosesAsManager(t *testing.T) {
-	f := newFortress(t, 1)
+// An owner on a manager's host has a certificate for that host, and may listen on a manager's address. Clients
+// close the connection before they send a request or a token.
+func TestOwnerCertificateIsNoManagerCertificate(t *testing.T) {
+	f := newTLSGroup(t, 1)
 	dir := f.of("owner", "sessions", "a")
 	k, err := secure.Open(secure.Config{
 		Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), Roots: filepath.Join(dir, "ca.crt"),
@@ -32,18 +32,18 @@ func TestOwnerPosesAsManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var asked, shown atomic.Int64
+	var requests, tokens atomic.Int64
 	impostor := grpc.NewServer(grpc.Creds(k.Server()), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		asked.Add(1)
+		requests.Add(1)
 		if len(metadata.ValueFromIncomingContext(stream.Context(), "authorization")) > 0 {
-			shown.Add(1)
+			tokens.Add(1)
 		}
-		return grpcstatus.Error(codes.Unimplemented, "gotcha")
+		return grpcstatus.Error(codes.Unimplemented, "impostor")
 	}))
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = impostor.Serve(at) // until it is stopped
+		_ = impostor.Serve(at) // it ends with Stop
 	}()
 	defer func() {
 		impostor.Stop()
@@ -54,12 +54,12 @@ func TestOwnerPosesAsManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"status"}, {"status", "--token-file", token}} {
-		ended, said := f.ask("operator/alice", append(args, "--timeout", "2s")...)
-		if ended == 0 || !strings.Contains(said, "not a manager's certificate") {
-			t.Errorf("%v ends with %d: %s", args, ended, said)
+		ended, output := f.runAs("operator/alice", append(args, "--timeout", "2s")...)
+		if ended == 0 || !strings.Contains(output, "not a manager's certificate") {
+			t.Errorf("%v: exit status %d: %s", args, ended, output)
 		}
 	}
-	if asked.Load() > 0 {
-		t.Errorf("the impostor was asked %d times, and shown a token %d times", asked.Load(), shown.Load())
+	if requests.Load() > 0 {
+		t.Errorf("the impostor received %d requests, %d of them with a token", requests.Load(), tokens.Load())
 	}
 }

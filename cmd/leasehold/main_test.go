@@ -22,24 +22,23 @@ import (
 func TestMain(m *testing.M) {
 	if named := filepath.Base(os.Args[0]); named != "leasehold" {
 		if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-			// A command that was to be refused was not, and runs its own program again. If that
-			// ran all tests, it would never end.
-			fmt.Fprintf(os.Stderr, "%s %s: these are the tests of leasehold, and not leasehold\n", named, os.Args[1])
+			// A command that should have been rejected runs its own program again. Running all tests
+			// here would never end.
+			fmt.Fprintf(os.Stderr, "%s %s: this is the test program of leasehold, not leasehold\n", named, os.Args[1])
 			os.Exit(2)
 		}
-		quick.Without("^(TestDemo(TLS|Diskless|RollingRestart|Outage|ThatIsEnded)?|TestDevWithExample|TestFleaseCommands|TestBackup.*)$")
+		quick.Without("^(TestDemo(TLS|Diskless|RollingRestart|Outage)?|TestEndedDemoLeavesNothing|TestDevWithExample|TestFleaseCommands|TestBackup.*)$")
 	}
 	testscript.Main(leak.Checked{Tests: m}, map[string]func(){"leasehold": main})
 }
 
-// run is the whole program.
+// run runs the whole program.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Run(ctx, rootcmd.New(), args, stdout, stderr)
 }
 
-// TestScripts runs the real command as a user would. $MANAGER is the address of a fake manager of
-// the script's own, $MUTE that of a listener that accepts connections and never responds, and
-// $DEAD one without a listener.
+// TestScripts runs the real command as a user would. Each script has its own fake manager at $MANAGER; $MUTE is the
+// address of a listener that accepts connections and never responds, and $DEAD one without a listener.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, Setup: setUpScript, Cmds: clitest.Commands(),
@@ -53,7 +52,7 @@ func setUpScript(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("MANAGER", manager.addr)
-	mute, err := net.Listen("tcp", "127.0.0.1:0") // its queue accepts
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // TestConnectionMistakes checks the errors of clients that a manager with TLS rejects: the first line
 // states the cause, and the second one, which is the last, the advice.
 func TestConnectionMistakes(t *testing.T) {
-	f := newFortress(t, 1)
+	f := newTLSGroup(t, 1)
 	f.start(0)
 	f.await("operator/alice", "namespace", "create", "sessions")
 	create := func(domain string, now time.Time) string {

@@ -10,13 +10,13 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A manager that is older than moves does not know what it is asked about them. It
-// is not taken to say that there are none.
+// A manager of a version before transfers does not support requests about moves. Commands report an error or
+// "unknown", not that there are no moves.
 func TestOldManager(t *testing.T) {
 	for _, test := range []struct {
 		args      string
 		status    cli.Status
-		says, not string
+		want, not string
 	}{
 		{"range moves", cli.StatusTrouble, "this manager, or the leader, is older than this command and does not support the request\nUpgrade the managers.", "7400"},
 		{"owner drain server-1", cli.StatusTrouble, "Upgrade the managers", "cannot transfer state"},
@@ -29,16 +29,16 @@ func TestOldManager(t *testing.T) {
 			f := startFake(t, &fakeManager{old: true, namespaces: []*leaseholdv1.NamespaceConfig{{Name: "presence", Policy: "consistent", MaxOwners: 7, Moves: 4, MoveTimeout: 1e9}}})
 			var out, errs bytes.Buffer
 			got := run(t.Context(), append(strings.Fields(test.args), "--managers", f.addr), &out, &errs)
-			said := out.String() + errs.String()
-			if got != int(test.status) || !strings.Contains(said, test.says) || strings.Contains(said, test.not) {
-				t.Errorf("exit status %d, want %d, and %q without %q:\n%s", got, test.status, test.says, test.not, said)
+			output := out.String() + errs.String()
+			if got != int(test.status) || !strings.Contains(output, test.want) || strings.Contains(output, test.not) {
+				t.Errorf("exit status %d, want %d, and %q without %q:\n%s", got, test.status, test.want, test.not, output)
 			}
 		})
 	}
 }
 
-// That nothing is balanced is said with the reason.
-func TestStatusSaysWhyNothingIsBalanced(t *testing.T) {
+// The status of a namespace that is not balanced by load has the reason.
+func TestStatusHasReasonForNoBalancing(t *testing.T) {
 	const why = "the loads of 12 % of the keys are known, and rebalancing starts at 90 %"
 	f := startFake(t, inPresence(&fakeManager{lull: why}))
 	for args, want := range map[string]string{

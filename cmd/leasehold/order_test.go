@@ -11,13 +11,13 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// inPresence is a fake manager that has one namespace.
+// inPresence adds the namespace presence to a fake manager.
 func inPresence(f *fakeManager) *fakeManager {
 	f.namespaces = []*leaseholdv1.NamespaceConfig{{Name: "presence"}}
 	return f
 }
 
-func TestDrainThatDoesNotEndWell(t *testing.T) {
+func TestDrainResults(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		fake   *fakeManager
@@ -26,19 +26,19 @@ func TestDrainThatDoesNotEndWell(t *testing.T) {
 		errs   string
 	}{
 		{
-			"its process ends", &fakeManager{orders: fakeOrders{gone: true}}, cli.StatusOK,
+			"owner leaves", &fakeManager{orders: fakeOrders{gone: true}}, cli.StatusOK,
 			"server-1 has left after", "",
 		},
 		{
-			"its process dies", &fakeManager{orders: fakeOrders{gone: true, crashed: true}}, cli.StatusTrouble,
+			"owner crashes", &fakeManager{orders: fakeOrders{gone: true, crashed: true}}, cli.StatusTrouble,
 			"", "server-1 left with 64 leases: the state of up to 50.00 % of the keys is lost",
 		},
 		{
-			"nobody can take over", &fakeManager{alone: true}, cli.StatusTrouble,
+			"no other owner", &fakeManager{alone: true}, cli.StatusTrouble,
 			"", "no other owner can receive the keys of server-1: start another owner first",
 		},
 		{
-			"it is lost with the leader", &fakeManager{orders: fakeOrders{forget: true}}, cli.StatusTrouble,
+			"drain lost with the leader", &fakeManager{orders: fakeOrders{dropped: true}}, cli.StatusTrouble,
 			"", "the drain of server-1 has ended: it was cancelled, or a manager failed before the owner received it",
 		},
 	} {
@@ -53,8 +53,8 @@ func TestDrainThatDoesNotEndWell(t *testing.T) {
 	}
 }
 
-// A dry run says so, too, rather than that there is nothing to move.
-func TestDryRunOfTheLastOwner(t *testing.T) {
+// A dry run of a drain fails, too, if no other owner can receive the keys.
+func TestDrainDryRunOfLastOwner(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{alone: true}))
 	var out, errs bytes.Buffer
 	got := run(t.Context(), []string{"owner", "drain", "server-1", "--dry-run", "--managers", f.addr}, &out, &errs)
@@ -63,8 +63,8 @@ func TestDryRunOfTheLastOwner(t *testing.T) {
 	}
 }
 
-// Whoever does not want to wait any longer learns that the drain goes on.
-func TestInterruptedDrainGoesOn(t *testing.T) {
+// An interrupt ends only the command: the drain continues, and the output states that.
+func TestInterruptedDrainContinues(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{orders: fakeOrders{stuck: true}}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -73,8 +73,8 @@ func TestInterruptedDrainGoesOn(t *testing.T) {
 	got := run(ctx, []string{"owner", "drain", "server-1", "--managers", f.addr}, &out, errs)
 	const want = "server-1 has 64 leases, 50.00 % of the keys; 2 moves, 5.0 MiB sent\n" +
 		"server-1 still has 64 leases, 50.00 % of the keys. The drain continues: see 'leasehold range moves', or end it with 'leasehold owner drain server-1 --cancel'.\n"
-	if got != int(cli.StatusInterrupted) || errs.said.String() != want || out.String() != "" {
-		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.said.String())
+	if got != int(cli.StatusInterrupted) || errs.output.String() != want || out.String() != "" {
+		t.Errorf("exit status %d\n%s%s", got, out.String(), errs.output.String())
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,8 +83,8 @@ func TestInterruptedDrainGoesOn(t *testing.T) {
 	}
 }
 
-// The command itself: it waits from when it began.
-func TestMoveThatFailsAtOnce(t *testing.T) {
+// A move that fails before the first poll is reported after the timeout, which begins with the command.
+func TestMoveFailsAtOnce(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{idle: true, orders: fakeOrders{stuck: true}}))
 	var out, errs bytes.Buffer
 	got := run(t.Context(), []string{"range", "move", "--key", "hello", "server-3", "--managers", f.addr}, &out, &errs)
@@ -93,9 +93,9 @@ func TestMoveThatFailsAtOnce(t *testing.T) {
 	}
 }
 
-// What an order moves is worked out once, by a leader that can do nothing else
-// meanwhile; a second time only to explain a refusal.
-func TestOrdersAskOnce(t *testing.T) {
+// Planning an order blocks the leader, so a command sends an order once. A second request is allowed only to
+// explain a rejection.
+func TestOrdersAreSentOnce(t *testing.T) {
 	for _, test := range []struct {
 		args   string
 		method string
@@ -117,7 +117,7 @@ func TestOrdersAskOnce(t *testing.T) {
 				}
 			}
 			if got != test.want {
-				t.Errorf("it was asked %d times, want %d\n%s%s", got, test.want, out.String(), errs.String())
+				t.Errorf("%d requests, want %d\n%s%s", got, test.want, out.String(), errs.String())
 			}
 		})
 	}

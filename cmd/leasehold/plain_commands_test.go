@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Whatever a command listens on or calls is looked at.
-func TestPlainTextOfCommands(t *testing.T) {
+// Every command rejects plaintext listeners and connections beyond the loopback interface without --insecure.
+func TestPlaintextRequiresInsecure(t *testing.T) {
 	for _, args := range []string{
 		"manager run --print-config --listen 10.0.0.1:7400",
 		"manager run --print-config --listen :7400 --advertise 127.0.0.1:7400",

@@ -18,21 +18,21 @@ import (
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
-// A fortress is a group of managers with TLS, a CA, and certificates.
-type fortress struct {
+// A tlsGroup is a group of managers with TLS, a CA and certificates.
+type tlsGroup struct {
 	t     *testing.T
 	pki   string
 	addrs []string // of m1, m2, ...
 	peers []string
 }
 
-func newFortress(t *testing.T, managers int) *fortress {
+func newTLSGroup(t *testing.T, managers int) *tlsGroup {
 	t.Helper()
 	ports, err := proc.FreePorts(2 * managers)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fortress{t: t, pki: filepath.Join(t.TempDir(), "pki"), addrs: ports[:managers], peers: ports[managers:]}
+	f := &tlsGroup{t: t, pki: filepath.Join(t.TempDir(), "pki"), addrs: ports[:managers], peers: ports[managers:]}
 	here := []string{"127.0.0.1"}
 	parties := []pki.Party{
 		{Role: pki.Operator, Name: "alice"},
@@ -49,12 +49,13 @@ func newFortress(t *testing.T, managers int) *fortress {
 	return f
 }
 
-func (f *fortress) of(parts ...string) string {
+// of returns the path of a file in the directory of the CA.
+func (f *tlsGroup) of(parts ...string) string {
 	return filepath.Join(append([]string{f.pki}, parts...)...)
 }
 
 // start runs a manager until the test ends.
-func (f *fortress) start(i int, args ...string) {
+func (f *tlsGroup) start(i int, args ...string) {
 	f.t.Helper()
 	name := fmt.Sprintf("m%d", i+1)
 	args = append([]string{
@@ -75,8 +76,8 @@ func (f *fortress) start(i int, args ...string) {
 	})
 }
 
-// ask runs a command with an identity, and returns its exit status and output.
-func (f *fortress) ask(as string, args ...string) (int, string) {
+// runAs runs a command with an identity, and returns its exit status and output.
+func (f *tlsGroup) runAs(as string, args ...string) (int, string) {
 	f.t.Helper()
 	var out strings.Builder
 	args = append(args, "--managers", strings.Join(f.addrs, ","), "--timeout", "20s", "--tls-dir", f.of(as))
@@ -84,23 +85,23 @@ func (f *fortress) ask(as string, args ...string) (int, string) {
 }
 
 // await retries a command until it succeeds.
-func (f *fortress) await(as string, args ...string) string {
+func (f *tlsGroup) await(as string, args ...string) string {
 	f.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
-		ended, said := f.ask(as, args...)
+		ended, output := f.runAs(as, args...)
 		if ended == 0 {
-			return said
+			return output
 		}
 		if time.Now().After(deadline) {
-			f.t.Fatalf("%v: %s", args, said)
+			f.t.Fatalf("%v: %s", args, output)
 		}
 	}
 }
 
-// TestFortress: a manager with a certificate, and another that joins it, permit each identity
-// what the policy grants, and nothing else.
-func TestFortress(t *testing.T) {
-	f := newFortress(t, 2)
+// TestAccessPolicy checks that a manager, and another one that joins it, permit each identity only what the
+// policy grants.
+func TestAccessPolicy(t *testing.T) {
+	f := newTLSGroup(t, 2)
 	f.start(0)
 	f.await("operator/alice", "namespace", "create", "sessions")
 	f.start(1, "--join", f.addrs[0])
@@ -117,7 +118,7 @@ func TestFortress(t *testing.T) {
 		as   string
 		args string
 		want int
-		says string
+		text string
 	}{
 		{"operator/alice", "status", 0, "sessions"},
 		{"lookup/sessions", "owner list -n sessions", 0, "No owner has joined"},
@@ -126,16 +127,16 @@ func TestFortress(t *testing.T) {
 		{"owner/other/o", "range list -n sessions", 2, "requires the role"},
 		{"manager/m1", "namespace create x", 2, "requires the role operator"},
 	} {
-		if ended, said := f.ask(test.as, strings.Fields(test.args)...); ended != test.want || !strings.Contains(said, test.says) {
-			t.Errorf("%s: %s: status %d, %q", test.as, test.args, ended, said)
+		if ended, output := f.runAs(test.as, strings.Fields(test.args)...); ended != test.want || !strings.Contains(output, test.text) {
+			t.Errorf("%s: %s: status %d, %q", test.as, test.args, ended, output)
 		}
 	}
-	f.owners()
-	f.tokens()
+	f.checkOwners()
+	f.checkTokens()
 }
 
-// owners join under their own names, in their own namespaces.
-func (f *fortress) owners() {
+// checkOwners checks that owners can join only under their own names and in their own namespaces.
+func (f *tlsGroup) checkOwners() {
 	t := f.t
 	for _, test := range []struct {
 		as, name string
@@ -165,16 +166,16 @@ func (f *fortress) owners() {
 	}
 }
 
-// tokens are for clients without a certificate; running managers reload the policy file that
-// permits them.
-func (f *fortress) tokens() {
+// checkTokens checks that a client without a certificate is permitted what its token is granted, once running
+// managers have reloaded the policy file.
+func (f *tlsGroup) checkTokens() {
 	t := f.t
 	token, hash := pki.NewToken()
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	bare := f.of("bare")
+	bare := f.of("bare") // without a certificate
 	if err := os.Mkdir(bare, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -185,11 +186,11 @@ func (f *fortress) tokens() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ended, said := f.ask("bare", "status"); ended != 2 || !strings.Contains(said, "neither a client certificate nor a bearer token") {
-		t.Errorf("nobody: status %d, %q", ended, said)
+	if ended, output := f.runAs("bare", "status"); ended != 2 || !strings.Contains(output, "neither a client certificate nor a bearer token") {
+		t.Errorf("no certificate and no token: status %d, %q", ended, output)
 	}
-	if ended, said := f.ask("bare", "status", "--token-file", file); ended != 2 || strings.Contains(said, token) {
-		t.Errorf("a token that nobody knows: status %d, %q", ended, said)
+	if ended, output := f.runAs("bare", "status", "--token-file", file); ended != 2 || strings.Contains(output, token) {
+		t.Errorf("unknown token: status %d, %q", ended, output)
 	}
 	policy, err := os.ReadFile(f.of("access.yaml"))
 	if err != nil {
@@ -201,7 +202,7 @@ func (f *fortress) tokens() {
 		t.Fatal(err)
 	}
 	f.await("bare", "owner", "list", "-n", "sessions", "--token-file", file)
-	if ended, said := f.ask("bare", "namespace", "create", "x", "--token-file", file); ended != 2 || !strings.Contains(said, "token:bob") {
-		t.Errorf("a token of a lookup gives orders: status %d, %q", ended, said)
+	if ended, output := f.runAs("bare", "namespace", "create", "x", "--token-file", file); ended != 2 || !strings.Contains(output, "token:bob") {
+		t.Errorf("a lookup's token permits creating a namespace: status %d, %q", ended, output)
 	}
 }

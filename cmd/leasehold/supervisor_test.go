@@ -13,29 +13,29 @@ import (
 	"time"
 )
 
-// systemd hears when a manager serves, and when it stops.
-func TestSupervisorHears(t *testing.T) {
-	dir, err := os.MkdirTemp("", "notify") // the path of a socket is short
+// A manager notifies systemd when it serves, and when it stops.
+func TestSystemdNotifications(t *testing.T) {
+	dir, err := os.MkdirTemp("", "notify") // the path of a socket has a small maximum length
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "socket")
-	hears, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	notifications, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hears.Close() //nolint:errcheck // it was read
+	defer notifications.Close() //nolint:errcheck // it was read
 	t.Setenv("NOTIFY_SOCKET", socket)
 	want := func(state string) {
 		t.Helper()
-		if err := hears.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		if err := notifications.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		heard := make([]byte, 1000)
-		n, err := hears.Read(heard)
-		if err != nil || !strings.HasPrefix(string(heard[:n]), state) {
-			t.Fatalf("systemd hears %q, want %q: %v", heard[:n], state, err)
+		received := make([]byte, 1000)
+		n, err := notifications.Read(received)
+		if err != nil || !strings.HasPrefix(string(received[:n]), state) {
+			t.Fatalf("systemd receives %q, want %q: %v", received[:n], state, err)
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -48,6 +48,6 @@ func TestSupervisorHears(t *testing.T) {
 	stop()
 	want("STOPPING=1")
 	if status := <-ended; status != 0 {
-		t.Errorf("it ended with status %d", status)
+		t.Errorf("manager run: exit status %d", status)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// followTop looks through managers until the test ends, and returns what it shows.
+// followTop runs the source of top until the test ends, and returns it and its snapshots.
 func followTop(t *testing.T, managers ...string) (*top.Source, <-chan *top.Snapshot) {
 	t.Helper()
 	c := cli.NewClient(&cobra.Command{})
@@ -47,24 +47,24 @@ func followTop(t *testing.T, managers ...string) (*top.Source, <-chan *top.Snaps
 	return s, seen
 }
 
-// until waits for a picture that is as wanted.
-func until(t *testing.T, seen <-chan *top.Snapshot, what string, wanted func(*top.Snapshot) bool) *top.Snapshot {
+// until waits for a snapshot that meets a condition.
+func until(t *testing.T, seen <-chan *top.Snapshot, what string, condition func(*top.Snapshot) bool) *top.Snapshot {
 	t.Helper()
-	giveUp := time.After(time.Minute)
+	timeout := time.After(time.Minute)
 	var last *top.Snapshot
 	for {
 		select {
 		case last = <-seen:
-			if wanted(last) {
+			if condition(last) {
 				return last
 			}
-		case <-giveUp:
-			t.Fatalf("no picture %s; the last is %+v", what, last)
+		case <-timeout:
+			t.Fatalf("no snapshot %s; the last is %+v", what, last)
 		}
 	}
 }
 
-// When managers go away the picture stays, and when one is back it lives again.
+// While no manager responds, the last snapshot is kept. It is updated again once a manager responds.
 func TestTopSurvivesManagers(t *testing.T) {
 	f := inPresence(&fakeManager{unread: -1, events: events()})
 	f.namespaces = append(f.namespaces, &leaseholdv1.NamespaceConfig{Name: "second"})
@@ -93,20 +93,20 @@ func TestTopSurvivesManagers(t *testing.T) {
 		t.Errorf("got %+v", s.Paged)
 	}
 	source.Choose(top.Wish{Namespace: "presence", Page: top.PageKey, Key: "0xyz"})
-	s = until(t, seen, "of what is no key", func(s *top.Snapshot) bool { return s.Paged.Of.Key == "0xyz" })
+	s = until(t, seen, "of an invalid key", func(s *top.Snapshot) bool { return s.Paged.Of.Key == "0xyz" })
 	if s.Paged.Found != nil || !strings.Contains(s.Paged.Problem, "hexadecimal") {
 		t.Errorf("got %+v", s.Paged)
 	}
 	source.Choose(top.Wish{Namespace: "presence", Page: top.PageEvents})
 	until(t, seen, "of the events", func(s *top.Snapshot) bool { return s.Paged.Of.Page == top.PageEvents && len(s.Paged.Log) > 0 })
-	source.Choose(top.Wish{Namespace: "presence", Page: top.PageLookups}) // which this manager is too old to know
+	source.Choose(top.Wish{Namespace: "presence", Page: top.PageLookups}) // which this manager does not support
 	until(t, seen, "of the lookups", func(s *top.Snapshot) bool { return s.Paged.Of.Page == top.PageLookups && s.Paged.Problem != "" })
 	stop()
 	s = until(t, seen, "without managers", func(s *top.Snapshot) bool { // a request in flight ends with another error
-		return s.Stale != nil && strings.Contains(s.Stale.Why, f.addr+": connection refused "+second.addr+": nobody leads")
+		return s.Stale != nil && strings.Contains(s.Stale.Why, f.addr+": connection refused "+second.addr+": no manager leads")
 	})
 	if len(s.Owners) != 3 {
-		t.Errorf("%+v: want the last picture", s)
+		t.Errorf("got %+v, want the owners of the last snapshot", s)
 	}
 	second.lead(f.namespaces...)
 	s = until(t, seen, "from the second manager", func(s *top.Snapshot) bool { return s.Stale == nil })
@@ -115,7 +115,7 @@ func TestTopSurvivesManagers(t *testing.T) {
 	}
 }
 
-// An event that is told twice is one, and the bound holds.
+// The log drops duplicate events, and has at most top.MostLogged events.
 func TestTopLog(t *testing.T) {
 	l := &top.Log{}
 	at := time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC)
@@ -141,16 +141,15 @@ func TestTopLog(t *testing.T) {
 	}
 }
 
-// A leader that could not renew its time and then did leads again in the same term: the
-// log must not end with nobody.
+// A leader that renews its leadership late leads again in the same term: the log must not end without a leader.
 func TestTopLogOfLeaders(t *testing.T) {
 	l := &top.Log{}
 	at := func(second int, leader string) admin.Leadership {
 		return admin.Leadership{At: time.Date(2026, 11, 15, 10, 20, second, 0, time.UTC), Leader: leader, Term: 3}
 	}
-	watched := at(40, "m").Event() // a watch begins with who leads
+	watched := at(40, "m").Event() // a watch begins with the leader
 	l.Add(watched)
-	for range 2 { // at every look, newest first
+	for range 2 { // each poll, newest first
 		l.Leaders([]admin.Leadership{at(30, "m"), at(29, ""), at(20, "m")})
 	}
 	l.Add(watched)
@@ -163,12 +162,12 @@ func TestTopLogOfLeaders(t *testing.T) {
 	}
 }
 
-// With --json there is a line for each look until it is interrupted.
+// With --json, top prints a line per poll until it is interrupted.
 func TestTopStream(t *testing.T) {
 	f := startFake(t, inPresence(&fakeManager{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	lines := &countingWriter{after: 3, then: cancel}
+	lines := &countingWriter{left: 3, then: cancel}
 	if got := run(ctx, []string{"top", "--json", "--every", "100ms", "--managers", f.addr}, lines, lines); got != 0 {
 		t.Fatalf("exit status %d\n%s", got, lines.written.String())
 	}
@@ -180,15 +179,15 @@ func TestTopStream(t *testing.T) {
 	}
 }
 
-// A countingWriter calls a function after so many writes.
+// A countingWriter calls a function at the n-th write.
 type countingWriter struct {
 	written bytes.Buffer
-	after   int
+	left    int // writes until the call
 	then    func()
 }
 
 func (w *countingWriter) Write(p []byte) (int, error) {
-	if w.after--; w.after == 0 {
+	if w.left--; w.left == 0 {
 		w.then()
 	}
 	return w.written.Write(p)

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A manager sends what it has traced where the environment says, before it ends.
+// A manager exports its spans to the endpoint of the environment before it ends.
 func TestManagerSendsTraces(t *testing.T) {
 	spans := make(chan string, 100)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -56,11 +56,11 @@ func TestManagerSendsTraces(t *testing.T) {
 		found = found || s == "leasehold-manager leasehold.failover"
 	}
 	if !found {
-		t.Error("nobody has heard that it took over")
+		t.Error("no span leasehold.failover of leasehold-manager was exported")
 	}
 }
 
-// A signalWriter calls a function when a word was written.
+// A signalWriter calls a function at each write once the output contains a word.
 type signalWriter struct {
 	word string
 	seen func()

@@ -17,6 +17,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
+// events returns a leader change, a note and two changes.
 func events() []*leaseholdv1.WatchResponse {
 	at := timestamppb.New(time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC))
 	return []*leaseholdv1.WatchResponse{
@@ -27,10 +28,10 @@ func events() []*leaseholdv1.WatchResponse {
 	}
 }
 
-// lineCounter interrupts the command when it has said so many lines.
+// A lineCounter cancels the command's context after a number of lines.
 type lineCounter struct {
-	said   bytes.Buffer
-	left   int
+	output bytes.Buffer
+	left   int // lines until the cancellation
 	cancel context.CancelFunc
 }
 
@@ -38,10 +39,10 @@ func (l *lineCounter) Write(p []byte) (int, error) {
 	if l.left -= bytes.Count(p, []byte("\n")); l.left <= 0 {
 		l.cancel()
 	}
-	return l.said.Write(p)
+	return l.output.Write(p)
 }
 
-// watchLines runs watch until it has printed so many lines.
+// watchLines runs events --follow until it has printed a number of lines, and returns the output.
 func watchLines(t *testing.T, lines int, args ...string) string {
 	t.Helper()
 	t.Setenv("TZ", "UTC")
@@ -52,10 +53,10 @@ func watchLines(t *testing.T, lines int, args ...string) string {
 	if got := run(ctx, append([]string{"events", "--follow"}, args...), out, &errs); got != int(cli.StatusOK) {
 		t.Errorf("exit status %d: %s", got, errs.String())
 	}
-	return out.said.String()
+	return out.output.String()
 }
 
-func TestWatchPrintsAsItHappens(t *testing.T) {
+func TestWatchOutput(t *testing.T) {
 	f := startFake(t, &fakeManager{events: events()})
 	local := func(text string) string {
 		return strings.ReplaceAll(text, "TIME", cli.TimeText(time.Date(2026, 11, 15, 10, 20, 31, 0, time.UTC)))
@@ -79,14 +80,13 @@ TIME  presence  lsn 1202  moved from server-2  to server-3  8000000000000000-c00
 	}
 }
 
-// TestWatchGoesOnElsewhere: a manager that stops serving is not the end, but
-// that something may be missing is said.
-func TestWatchGoesOnElsewhere(t *testing.T) {
+// TestWatchContinuesAfterFailure checks that a watch continues when a manager stops serving, and reports a gap.
+func TestWatchContinuesAfterFailure(t *testing.T) {
 	f := startFake(t, &fakeManager{events: events()[:1], failure: leasehold.Errorf("watch", leasehold.ErrUnavailable, "", "shutting down")})
 	got := watchLines(t, 3, "--managers", f.addr, "--json")
 	lines := strings.Split(got, "\n")
 	if len(lines) < 3 || lines[0] != lines[2] {
-		t.Errorf("it does not go on:\n%s", got)
+		t.Errorf("the watch does not continue:\n%s", got)
 	}
 	const want = `,"type":"gap","text":"the connection to the manager broke, and events may be missing: watch: shutting down"}`
 	if !strings.HasPrefix(lines[1], `{"at":"2`) || !strings.HasSuffix(lines[1], want) {
@@ -94,21 +94,21 @@ func TestWatchGoesOnElsewhere(t *testing.T) {
 	}
 }
 
-// TestWatchWaitsForAManager: an outage of all managers is not the end, and is one gap.
-func TestWatchWaitsForAManager(t *testing.T) {
+// TestWatchRetriesDuringOutage checks that a watch continues after an outage of all managers, with one gap.
+func TestWatchRetriesDuringOutage(t *testing.T) {
 	f := startFake(t, &fakeManager{events: events()[:1], failure: leasehold.Errorf("watch", leasehold.ErrUnavailable, "", "shutting down"), away: 2})
 	got := watchLines(t, 3, "--managers", f.addr, "--json")
 	lines := strings.Split(got, "\n")
 	if len(lines) < 3 || lines[0] != lines[2] || !strings.Contains(lines[1], `"type":"gap"`) {
-		t.Errorf("it does not go on:\n%s", got)
+		t.Errorf("the watch does not continue:\n%s", got)
 	}
 	if n := len(f.called()); n < 4 {
-		t.Errorf("it has asked %d times, and the manager was away for 2", n)
+		t.Errorf("%d requests, want at least 4: 2 of them fail", n)
 	}
 }
 
-// TestWatchEndsWhenRefused: no other manager would say anything else.
-func TestWatchEndsWhenRefused(t *testing.T) {
+// TestWatchEndsWhenRejected checks that a rejected watch is not retried at another manager, which would reject it, too.
+func TestWatchEndsWhenRejected(t *testing.T) {
 	f := startFake(t, &fakeManager{failure: leasehold.Errorf("watch", leasehold.ErrLimit, "", "there are 100 watchers already")})
 	var errs bytes.Buffer
 	got := run(t.Context(), []string{"events", "--follow", "--managers", f.addr}, io.Discard, &errs)

@@ -27,8 +27,7 @@ type Screen struct {
 // UsualWidth is the width without a terminal.
 const UsualWidth = 80
 
-// New returns a stream as a screen.
-
+// New returns a screen for a stream.
 func New(w io.Writer) Screen {
 	out := colorprofile.NewWriter(w, os.Environ())
 

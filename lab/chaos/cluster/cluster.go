@@ -32,7 +32,7 @@ import (
 type Cluster struct {
 	Managers, Stores, Owners, Callers []*Member
 	Operator                          *lan.Host // it has no process
-	// Unbounded: the retransmission timeout of TCP could not be bounded as docs/operations/install.md says.
+	// Unbounded: this kernel cannot limit the retransmission timeout of TCP as docs/operations/install.md requires.
 	Unbounded bool
 
 	cfg      Config
@@ -70,7 +70,7 @@ func New(cfg Config) (*Cluster, error) {
 	return c, err
 }
 
-// addHosts creates all members, each on a host of its own.
+// addHosts creates all members, one per host, and the operator's host.
 func (c *Cluster) addHosts() (err error) {
 	stores := 0
 	if c.cfg.Shape == External {
@@ -97,7 +97,7 @@ func (c *Cluster) addHosts() (err error) {
 			if g.role == Store || g.role == Manager {
 				err := host.ResendWithin(time.Second)
 				if c.Unbounded = errors.Is(err, errors.ErrUnsupported); err != nil && !c.Unbounded {
-					return fmt.Errorf("setting up a host as docs/operations/install.md says: %w", err)
+					return fmt.Errorf("limiting the TCP retransmission timeout of a host: %w", err)
 				}
 			}
 			m := &Member{Role: g.role, Host: host, Addr: host.At(g.port), Spared: c.cfg.Spare && i == 0}

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// Rootless reports whether this process is not root. It may then become root of namespaces of its own.
+// Rootless reports whether this process does not run as root. It can then run a program with [Again].
 func Rootless() bool { return os.Geteuid() != 0 }
 
-// Again runs a program, which is this one, as root of its own namespaces, and returns its exit status. The
-// program ends with this process, and is interrupted when the context ends.
+// Again runs a program, usually this one, as root of new user and network namespaces, and returns its exit
+// status. The program ends with this process, and is interrupted when the context ends.
 func Again(ctx context.Context, in io.Reader, out, errs io.Writer, program string, args ...string) (status int, err error) {
 	runtime.LockOSThread() // the process ends with the thread
 	defer runtime.UnlockOSThread()

@@ -57,8 +57,8 @@ func TestSuccessorAwaitsATargetBehindAnEarlierSession(t *testing.T) {
 	}
 }
 
-// A leader that cannot exclude a restored store gives no orders while it waits, and says that nothing follows from it:
-// the target of a move goes on keeping the state, and the source reporting the move.
+// A leader that cannot exclude a restored store sends no orders while it waits, and its replies are marked as
+// collecting: the target of a move keeps the state, and the source continues to report the move.
 func TestUndecidedLeaderGivesNoOrders(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
 	a.reports(d, protocol.MoveDone)
