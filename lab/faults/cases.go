@@ -252,7 +252,7 @@ var stores = []Case{
 		Number: 33, What: "a store is restored from an old backup", Tries: "I2 I5",
 		Must: "it is detected and logged; a higher term starts, no generation repeats, lookups start over",
 		Open: "a backup younger than a minute on wall clocks, or restored while they are wrong, is detected only by newer numbers of an owner or of a lookup of the leader",
-		Proofs: by(simulated("store-restore", "store: log rebased", "manager: log forgotten"), chaos("store-restore"),
+		Proofs: by(simulated("store-restore", "store: log rebased", "manager: log lost"), chaos("store-restore"),
 			tests("manager", "TestRestoredStore"), tests("internal/core/machine/leadership/byrecord", "TestUncertain", "TestRestoredWhileWeRun", "TestForgetfulStore", "TestOutrankedSetsTheFloor"),
 			tests("internal/core/machine/manager", "TestForgottenGenerations", "TestLookupsAreNoEvidence", "TestEvidenceAfterResume", "TestBelowTheFloor", "TestTermLedTwice", "TestRestoredWhileItWrites", "TestGenerationsBeginAfter"),
 			tests("cmd/leasehold", "TestBackupAndRestore"), tests("server/store/etcd", "TestMemberWithLostDiskIsRejected"), tests("lab/tests/e2e", "TestLostDisk", "TestOldDataDirectory")),
@@ -400,7 +400,7 @@ var outages = []Case{
 	{
 		Number: 54, What: "a store is restored from a backup of seconds to days, once or twice, under running or stopped managers", Tries: "I1 I2 I3 I5",
 		Must: "no number repeats; suspended leases resume after every lost lease has expired, and are recalled on evidence of lost history",
-		Proofs: by(simulated("store-restore", "election: uncertain", "manager: forgotten", "manager: rebased"), chaos("store-restore"), tests("manager", "TestRestoredStore", "TestCopiedStore"),
+		Proofs: by(simulated("store-restore", "election: uncertain", "manager: history lost", "manager: rebased"), chaos("store-restore"), tests("manager", "TestRestoredStore", "TestCopiedStore"),
 			tests("internal/core/machine/leadership/byrecord", "TestUncertain", "TestRestoredWhileWeRun", "TestCopiedStore"), tests("server/store/etcd", "TestIdentity"),
 			tests("internal/core/machine/manager", "TestSuspendedClaimWaits", "TestEvidenceAfterResume", "TestEvidenceAfterFailover", "TestMoveAfterEvidence", "TestEvidenceBelowNewest", "TestRestoredWhileItWrites"),
 			tests("lab/sim", "TestRestores")),

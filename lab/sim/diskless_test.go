@@ -33,7 +33,7 @@ func TestDisklessSeeds(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"node: census", "node: hasty takeover", "council: forgotten", "node: promise settled", "node: standby answers a lookup",
+		"node: census", "node: hasty takeover", "memcatalog: catalog lost", "node: promise settled", "node: standby answers a lookup",
 		"lease: acquired", "lease: lost", "lease: released", "lease: clock step",
 		"store: state moved", "store: state lost", "manager: takeover renews", "manager: moved", "lookup: snapshot", "lookup: request passed on",
 	} {
@@ -95,8 +95,8 @@ func TestRelapses(t *testing.T) {
 	for _, f := range s.Failures {
 		t.Errorf("seed %d: %v", f.Seed, f.Violation)
 	}
-	if s.Faults[managerRelapse] < 300 || s.Branches["council: forgotten"] < 300 {
-		t.Errorf("%d relapses, and the catalog was lost %d times: too few", s.Faults[managerRelapse], s.Branches["council: forgotten"])
+	if s.Faults[managerRelapse] < 300 || s.Branches["memcatalog: catalog lost"] < 300 {
+		t.Errorf("%d relapses, and the catalog was lost %d times: too few", s.Faults[managerRelapse], s.Branches["memcatalog: catalog lost"])
 	}
 }
 

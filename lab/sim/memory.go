@@ -172,7 +172,7 @@ func (d *memory) stepCouncil(e council.Event) {
 		case council.Outranked:
 			d.queue(managerproc.Election{Event: byrecord.Outranked{By: a.By, Manager: true}})
 		case council.Forgotten:
-			d.Branches["council: forgotten"]++
+			d.Branches["memcatalog: catalog lost"]++
 			d.oracle.catalogLost()
 			d.Printf("%s detects that a majority has lost the catalog", m.label)
 		}

@@ -20,8 +20,8 @@ func TestRestores(t *testing.T) {
 		t.Errorf("seed %d: %v", f.Seed, f.Violation)
 	}
 	for name, least := range map[string]uint64{
-		"election: forgotten": 100, "election: uncertain": 100, "manager: rebased": 100, "store: log rebased": 100,
-		"manager: log forgotten": 1, // one world in a thousand: a restore must hit a leader that writes
+		"election: history lost": 100, "election: uncertain": 100, "manager: rebased": 100, "store: log rebased": 100,
+		"manager: log lost": 1, // one world in a thousand: a restore must hit a leader that writes
 	} {
 		if s.Branches[name] < least {
 			t.Errorf("%s %d times, want at least %d: too few", name, s.Branches[name], least)

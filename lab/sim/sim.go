@@ -26,7 +26,7 @@ func (w *world) countFromZero() {
 	zeroNotes[lookup.Notable](w, "lookup: ", lookup.Notables())
 	if w.cfg.Diskless {
 		engine.Zero(w.Checks, Census)
-		engine.Zero(w.Branches, "council: forgotten", "node: census", "node: hasty takeover")
+		engine.Zero(w.Branches, "memcatalog: catalog lost", "node: census", "node: hasty takeover")
 		for n := flease.Acquired; n <= flease.EqualIDs; n++ {
 			engine.Zero(w.Branches, "lease: "+n.String())
 		}
@@ -81,10 +81,10 @@ var defences = map[string]string{
 	"election: dismissed":      "only with appointed leaders",
 	"election: outranked":      "only where leaders are appointed",
 	"election: disbelieved":    "only where leaders are appointed",
-	"election: forgotten":      restores,
+	"election: history lost":   restores,
 	"manager: copy":            "only with copied processes",
-	"manager: forgotten":       restores,
-	"manager: log forgotten":   restores,
+	"manager: history lost":    restores,
+	"manager: log lost":        restores,
 	"election: record copied":  restores,
 	"owner: old grant refused": "a leader withdraws an unsent grant before it sends a later one",
 }

@@ -173,7 +173,7 @@ var notableNames = [notables]string{
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
 	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "move done", "no mover",
-	"copy", "forgotten", "log forgotten", "rebased",
+	"copy", "history lost", "log lost", "rebased",
 }
 
 func (n Notable) String() string { return notableNames[n] }

@@ -143,7 +143,7 @@ const (
 
 var notableNames = [notables]string{
 	"takeover", "resignation seen", "elected", "beaten", "swap unknown", "swap found", "swap retried",
-	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record", "forgotten", "uncertain",
+	"authority lapsed", "authority regained", "deposed", "resigning", "dismissed", "outranked", "old record", "slept", "own record", "history lost", "uncertain",
 	"disbelieved", "limping", "resignation fruitless", "record copied",
 }
 

@@ -541,7 +541,7 @@ func TestOutrankedSetsTheFloor(t *testing.T) {
 		c := leader(t)
 		c.step(500*ms, byrecord.Outranked{By: 7}, "swap 1 for term 1 beat 2") // the renewal checks it
 		c.wantLeads(500*ms, true)
-		c.step(600*ms, done(2), "forgotten", "deposed", "step down", "own record", "uncertain", "swap 2 for term 8 beat 1")
+		c.step(600*ms, done(2), "history lost", "deposed", "step down", "own record", "uncertain", "swap 2 for term 8 beat 1")
 	})
 	t.Run("of a standby", func(t *testing.T) {
 		c := standby(t)
@@ -574,7 +574,7 @@ func TestForgetfulStore(t *testing.T) {
 	c.step(1100*ms, byrecord.Outranked{By: 7})
 	c.step(1200*ms, done(2), "extend until 4.000s") // sent before the report
 	c.advance(2000*ms, "swap 2 for term 1 beat 3")
-	c.step(2100*ms, done(3), "forgotten", "deposed", "step down", "own record", "uncertain", "swap 3 for term 8 beat 1")
+	c.step(2100*ms, done(3), "history lost", "deposed", "step down", "own record", "uncertain", "swap 3 for term 8 beat 1")
 	c.wantLeads(2100*ms, false)
 	c.step(2200*ms, done(4), "elected", fmt.Sprintf("lead in term 8 until 5.100s above %d, uncertain", storage.Forgettable(8)))
 	c.step(2300*ms, byrecord.Outranked{By: 9})

@@ -92,7 +92,7 @@ func TestRestoredWhileWeRun(t *testing.T) {
 		c.advance(2000*ms, "swap 20 for term 1 beat 3")
 		c.step(2100*ms, conflict(), "swap unknown", "read afresh")
 		c.step(2200*ms, byrecord.Seen{Record: theirs(12, 1, 9), AtLeast: 19}, "old record") // requested before that version was known
-		c.step(2300*ms, byrecord.Seen{Record: theirs(12, 0, 9), AtLeast: 20}, "beaten", "forgotten", "deposed", "step down")
+		c.step(2300*ms, byrecord.Seen{Record: theirs(12, 0, 9), AtLeast: 20}, "beaten", "history lost", "deposed", "step down")
 		c.wantLeads(2300*ms, false)
 		c.advance(2800*ms, "read")
 		c.step(2900*ms, seen(theirs(12, 0, 9)))
@@ -104,14 +104,14 @@ func TestRestoredWhileWeRun(t *testing.T) {
 		c := leader(t)
 		c.advance(1000*ms, "swap 1 for term 1 beat 2")
 		c.step(1100*ms, done(20), "extend until 4.000s")
-		c.step(1200*ms, seen(ours(21, 1, 1)), "forgotten", "deposed", "step down", "read")
+		c.step(1200*ms, seen(ours(21, 1, 1)), "history lost", "deposed", "step down", "read")
 		c.advance(4799*ms, "read") // another manager may lead, in the lost history
 		c.advance(4800*ms, "own record", "uncertain", "swap 21 for term 2 beat 1")
 	})
 	t.Run("under a standby", func(t *testing.T) {
 		c := standby(t)
 		c.step(0, seen(theirs(50, 7, 9)))
-		c.step(100*ms, seen(theirs(51, 5, 3)), "forgotten")
+		c.step(100*ms, seen(theirs(51, 5, 3)), "history lost")
 		c.advance(3699*ms, "read")
 		c.advance(3700*ms, "takeover", "uncertain", "swap 51 for term 8 beat 1")
 		c.step(3800*ms, done(52), "elected", fmt.Sprintf("lead in term 8 until 6.700s above %d, uncertain, restored", storage.Forgettable(8)))
