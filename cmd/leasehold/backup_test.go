@@ -95,7 +95,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	anew, _ := startEmptyManager(t)
 	out, errs := command(t, 0, "manager", "restore", file, "--timeout", "1m", "--managers", anew)
-	if !strings.Contains(out, "restored 2 namespaces") || !strings.Contains(errs, "waiting for 4.8s, until every lease of the lost managers has expired") {
+	if !strings.Contains(out, "restored 2 namespaces") || !strings.Contains(errs, "waiting 4.8s until every lease of the lost managers has expired") {
 		t.Errorf("manager restore: output %s%s", out, errs)
 	}
 	// lately is the newest generation of a group that continued with a restored store until an hour ago.
