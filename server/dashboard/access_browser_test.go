@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// TestBrowserOverTLS logs in with a token, looks, gives an order, and is shown nothing any
-// more when it may not.
+// TestBrowserOverTLS logs in with a token, sends an order, and checks that the page shows no data
+// after the role is removed.
 func TestBrowserOverTLS(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -22,16 +22,16 @@ func TestBrowserOverTLS(t *testing.T) {
 	}
 	browser := browsertest.StartTrusting(t, own[0])
 	w := open(browser, t, s.url+"/#/pool")
-	w.says("#connection", "not logged in")
-	w.says("#dialog-title", "Log in")
+	w.showsText("#connection", "not logged in")
+	w.showsText("#dialog-title", "Log in")
 	w.Do(chromedp.SendKeys("#token", "leasehold_wrong-0123456789"))
 	w.press("#dialog", "Log in")
-	w.says("#dialog-trouble", "the token is not known")
+	w.showsText("#dialog-trouble", "the token is not known")
 	w.Do(chromedp.SetValue("#token", bob))
 	w.press("#dialog", "Log in")
-	w.says("#who", "token:bob, who may look")
-	w.says("#connection", "live, at ")
-	w.says("#namespaces", pool)
+	w.showsText("#who", "token:bob, who may look")
+	w.showsText("#connection", "live, at ")
+	w.showsText("#namespaces", pool)
 	if text := browsertest.Evaluate[string](w.Window, `document.getElementById("namespaces").textContent`); text != pool {
 		t.Errorf("bob sees the namespaces %q", text)
 	}
@@ -39,19 +39,19 @@ func TestBrowserOverTLS(t *testing.T) {
 		t.Errorf("bob has %d buttons more than there are ranges", n)
 	}
 	if protocol := browsertest.Evaluate[string](w.Window, `performance.getEntriesByType("navigation")[0].nextHopProtocol`); protocol != "h2" {
-		t.Errorf("the browser speaks %q", protocol)
+		t.Errorf("the protocol of the page is %q", protocol)
 	}
 
 	w.press("header", "Log out")
-	w.says("#connection", "not logged in")
-	w.Await("nothing is shown", `document.getElementById("namespaces").textContent === "" && document.querySelectorAll("#ranges tbody tr").length === 0`)
+	w.showsText("#connection", "not logged in")
+	w.Await("no data is shown", `document.getElementById("namespaces").textContent === "" && document.querySelectorAll("#ranges tbody tr").length === 0`)
 	w.Do(chromedp.SetValue("#token", alice))
 	w.press("#dialog", "Log in")
-	w.says("#login", "Log out")
-	w.Await("alice is who she is", `document.getElementById("who").textContent === "token:alice"`)
-	w.says("#ranges tbody", "Move…")
+	w.showsText("#login", "Log out")
+	w.Await("alice is shown as the user", `document.getElementById("who").textContent === "token:alice"`)
+	w.showsText("#ranges tbody", "Move…")
 
-	s.change(everybodyBut(`"token:alice"`))
-	w.Await("nothing is shown any more", `document.querySelectorAll("#ranges tbody tr").length === 0`)
-	w.says("#trouble-what", "token:alice has no role")
+	s.change(policyWithout(`"token:alice"`))
+	w.Await("no data is shown after the role is removed", `document.querySelectorAll("#ranges tbody tr").length === 0`)
+	w.showsText("#trouble-what", "token:alice has no role")
 }

@@ -19,29 +19,29 @@ const (
 	movePool    = `{"namespace":"pool","owner":"nosuch","start":"0000000000000000","limit":"8000000000000000"}`
 )
 
-// What everybody may, by certificate and by token. An order that comes to the manager
-// finds no such owner: 404.
-func TestWhoMayWhat(t *testing.T) {
+// TestPermissions checks requests with certificates and tokens. An order that passes the check
+// fails with 404, because there is no such owner.
+func TestPermissions(t *testing.T) {
 	s := startSecured(t)
-	nobody := s.person("")
+	anonymous := s.person("")
 	ann, lookups, owner := s.person("operator/ann"), s.person("lookup/pool"), s.person("owner/pool/a")
 	for _, p := range []*person{ann, lookups, owner} {
 		p.csrf = p.session(pool).CSRF
 	}
 	people := map[string]*person{
-		"nobody": nobody, "operator's certificate": ann, "lookup's certificate": lookups, "owner's certificate": owner,
+		"anonymous": anonymous, "operator's certificate": ann, "lookup's certificate": lookups, "owner's certificate": owner,
 		"alice": s.loggedIn(alice), "bob": s.loggedIn(bob), "carl": s.loggedIn(carl), "dora": s.loggedIn(dora),
 	}
 	for request, want := range map[string]map[string]int{
-		"GET /":                            {"nobody": 200, "operator's certificate": 200, "lookup's certificate": 200, "owner's certificate": 200, "alice": 200, "bob": 200, "carl": 200, "dora": 200},
-		"GET " + stream:                    {"nobody": 401, "operator's certificate": 200, "lookup's certificate": 200, "owner's certificate": 403, "alice": 200, "bob": 200, "carl": 403, "dora": 403},
-		"GET " + otherStream:               {"nobody": 401, "operator's certificate": 200, "lookup's certificate": 403, "owner's certificate": 403, "alice": 403, "bob": 403, "carl": 200, "dora": 403},
-		"GET /api/stream":                  {"nobody": 401, "operator's certificate": 200, "lookup's certificate": 200, "owner's certificate": 403, "alice": 200, "bob": 200, "carl": 200, "dora": 403},
-		"GET " + explain:                   {"nobody": 401, "operator's certificate": 200, "lookup's certificate": 200, "owner's certificate": 403, "alice": 200, "bob": 200, "carl": 403, "dora": 403},
-		"POST /api/drain " + drainPool:     {"nobody": 401, "operator's certificate": 404, "lookup's certificate": 403, "owner's certificate": 403, "alice": 404, "bob": 403, "carl": 403, "dora": 403},
-		"POST /api/drain " + drainOther:    {"nobody": 401, "operator's certificate": 404, "lookup's certificate": 403, "owner's certificate": 403, "alice": 403, "bob": 403, "carl": 404, "dora": 403},
-		"POST /api/move " + movePool:       {"nobody": 401, "operator's certificate": 404, "lookup's certificate": 403, "owner's certificate": 403, "alice": 404, "bob": 403, "carl": 403, "dora": 403},
-		"GET /api/stream?namespace=secret": {"nobody": 401, "operator's certificate": 200, "lookup's certificate": 403, "owner's certificate": 403, "alice": 403, "bob": 403, "carl": 403, "dora": 403},
+		"GET /":                            {"anonymous": 200, "operator's certificate": 200, "lookup's certificate": 200, "owner's certificate": 200, "alice": 200, "bob": 200, "carl": 200, "dora": 200},
+		"GET " + stream:                    {"anonymous": 401, "operator's certificate": 200, "lookup's certificate": 200, "owner's certificate": 403, "alice": 200, "bob": 200, "carl": 403, "dora": 403},
+		"GET " + otherStream:               {"anonymous": 401, "operator's certificate": 200, "lookup's certificate": 403, "owner's certificate": 403, "alice": 403, "bob": 403, "carl": 200, "dora": 403},
+		"GET /api/stream":                  {"anonymous": 401, "operator's certificate": 200, "lookup's certificate": 200, "owner's certificate": 403, "alice": 200, "bob": 200, "carl": 200, "dora": 403},
+		"GET " + explain:                   {"anonymous": 401, "operator's certificate": 200, "lookup's certificate": 200, "owner's certificate": 403, "alice": 200, "bob": 200, "carl": 403, "dora": 403},
+		"POST /api/drain " + drainPool:     {"anonymous": 401, "operator's certificate": 404, "lookup's certificate": 403, "owner's certificate": 403, "alice": 404, "bob": 403, "carl": 403, "dora": 403},
+		"POST /api/drain " + drainOther:    {"anonymous": 401, "operator's certificate": 404, "lookup's certificate": 403, "owner's certificate": 403, "alice": 403, "bob": 403, "carl": 404, "dora": 403},
+		"POST /api/move " + movePool:       {"anonymous": 401, "operator's certificate": 404, "lookup's certificate": 403, "owner's certificate": 403, "alice": 404, "bob": 403, "carl": 403, "dora": 403},
+		"GET /api/stream?namespace=secret": {"anonymous": 401, "operator's certificate": 200, "lookup's certificate": 403, "owner's certificate": 403, "alice": 403, "bob": 403, "carl": 403, "dora": 403},
 	} {
 		method, rest, _ := strings.Cut(request, " ")
 		path, body, _ := strings.Cut(rest, " ")
@@ -53,11 +53,12 @@ func TestWhoMayWhat(t *testing.T) {
 	}
 }
 
-// The page is told who looks, and what they may do where.
-func TestSessionSaysWhatOneMay(t *testing.T) {
+// TestSessionDescribesPermissions: the session document has the visitor's name and permissions in
+// a namespace.
+func TestSessionDescribesPermissions(t *testing.T) {
 	s := startSecured(t)
 	if got := s.person("").session(pool); !got.Possible || !got.Required || got.Who != "" || got.CSRF != "" || got.Admin {
-		t.Errorf("nobody is %+v", got)
+		t.Errorf("anonymous visitor: %+v", got)
 	}
 	if got := s.person("operator/ann").session("other"); got.Who != "spiffe://d/operator/ann" || got.LoggedIn || !got.Admin || got.CSRF == "" {
 		t.Errorf("ann is %+v", got)
@@ -67,14 +68,15 @@ func TestSessionSaysWhatOneMay(t *testing.T) {
 		t.Errorf("alice is %+v", got)
 	}
 	if got := a.session("other"); got.Admin {
-		t.Errorf("alice may order elsewhere: %+v", got)
+		t.Errorf("alice may send orders in another namespace: %+v", got)
 	}
 	if got := s.loggedIn(bob).session(pool); got.Admin || got.CSRF == "" {
 		t.Errorf("bob is %+v", got)
 	}
 }
 
-// What a lookup sees names no namespace but its own, and no member of the group.
+// TestOnlyOwnNamespacesAreShown: a lookup role sees only its own namespace, and no members of the
+// group.
 func TestOnlyOwnNamespacesAreShown(t *testing.T) {
 	s := startSecured(t)
 	for who, want := range map[string]bool{bob: false, alice: false, "": true} {
@@ -92,25 +94,25 @@ func TestOnlyOwnNamespacesAreShown(t *testing.T) {
 			}
 			text = append(text, piece[:n]...)
 		}
-		_ = answer.Body.Close() // enough was read
+		_ = answer.Body.Close() // the first bytes are enough
 		if got := strings.Contains(string(text), `"other"`); got != want {
 			t.Errorf("%.20q sees the other namespace: %v, want %v: %s", who, got, want, text)
 		}
 	}
 }
 
-// everybodyBut is the policy without the lines that have something in them.
-func everybodyBut(what string) string {
+// policyWithout returns the policy without the lines that contain a text.
+func policyWithout(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(everybody) {
-		if !strings.Contains(line, what) {
+		if !strings.Contains(line, text) {
 			out.WriteString(line)
 		}
 	}
 	return out.String()
 }
 
-// ends reads a stream until it ends, which it must soon.
+// ends checks that a stream ends soon after do.
 func ends(t *testing.T, answer *http.Response, do func()) {
 	t.Helper()
 	if answer.StatusCode != http.StatusOK {
@@ -118,27 +120,28 @@ func ends(t *testing.T, answer *http.Response, do func()) {
 	}
 	do()
 	began := time.Now()
-	_, _ = io.Copy(io.Discard, answer.Body) // however it ends
+	_, _ = io.Copy(io.Discard, answer.Body) // the error is irrelevant
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("the stream went on for %v", took)
+		t.Errorf("the stream ended only after %v", took)
 	}
 }
 
-// Streams and sessions end when what they go by does.
-func TestRightsAreTakenAway(t *testing.T) {
+// TestRevocationEndsStreams: streams and sessions end when their rule, token, certificate or
+// session is removed.
+func TestRevocationEndsStreams(t *testing.T) {
 	for name, test := range map[string]struct {
 		who   func(*secured) *person
 		take  func(*secured, *person)
 		after int
 	}{
-		"the rule goes":    {func(s *secured) *person { return s.loggedIn(bob) }, func(s *secured, _ *person) { s.change(everybodyBut(`"token:bob"`)) }, 403},
-		"the token goes":   {func(s *secured) *person { return s.loggedIn(bob) }, func(s *secured, _ *person) { s.change(everybodyBut("bob")) }, 401},
-		"the token is new": {func(s *secured) *person { return s.loggedIn(bob) }, func(s *secured, _ *person) { s.change(strings.Replace(everybody, "BOB", strings.Repeat("ab", 32), 1)) }, 401},
+		"removed rule":   {func(s *secured) *person { return s.loggedIn(bob) }, func(s *secured, _ *person) { s.change(policyWithout(`"token:bob"`)) }, 403},
+		"removed token":  {func(s *secured) *person { return s.loggedIn(bob) }, func(s *secured, _ *person) { s.change(policyWithout("bob")) }, 401},
+		"replaced token": {func(s *secured) *person { return s.loggedIn(bob) }, func(s *secured, _ *person) { s.change(strings.Replace(everybody, "BOB", strings.Repeat("ab", 32), 1)) }, 401},
 		"other namespaces": {func(s *secured) *person { return s.loggedIn(bob) }, func(s *secured, _ *person) {
 			s.change(strings.Replace(everybody, "lookup, namespaces: [pool]", "lookup, namespaces: [other]", 2))
 		}, 403},
-		"a logout":           {func(s *secured) *person { return s.loggedIn(bob) }, func(_ *secured, p *person) { p.do("POST", "/api/logout", "{}") }, 401},
-		"a certificate goes": {func(s *secured) *person { return s.person("lookup/pool") }, func(s *secured, _ *person) { s.revoked.Store(true) }, 401},
+		"a logout":            {func(s *secured) *person { return s.loggedIn(bob) }, func(_ *secured, p *person) { p.do("POST", "/api/logout", "{}") }, 401},
+		"revoked certificate": {func(s *secured) *person { return s.person("lookup/pool") }, func(s *secured, _ *person) { s.revoked.Store(true) }, 401},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startSecured(t)
@@ -156,7 +159,7 @@ func TestRightsAreTakenAway(t *testing.T) {
 	}
 }
 
-// What does not come from the page of somebody who may is refused.
+// TestForgeries: orders that do not come from the page of an authorized visitor are rejected.
 func TestForgeries(t *testing.T) {
 	s := startSecured(t)
 	a, other := s.loggedIn(alice), s.loggedIn(alice)
@@ -171,8 +174,8 @@ func TestForgeries(t *testing.T) {
 		header map[string]string
 		want   int
 	}{
-		"it is genuine":                      {who: a, want: 404},
-		"it is genuine, by certificate":      {who: ann, want: 404},
+		"genuine":                            {who: a, want: 404},
+		"genuine, by certificate":            {who: ann, want: 404},
 		"no token of the page":               {who: a, csrf: "-", want: 403},
 		"no token of the page, certificate":  {who: ann, csrf: "-", want: 403},
 		"that of another session":            {who: a, csrf: other.csrf, want: 403},
@@ -216,7 +219,8 @@ func TestForgeries(t *testing.T) {
 	}
 }
 
-// A session is its cookie, which nobody else can choose, and which goes nowhere else.
+// TestCookieOverTLS: the server chooses the session cookie, so that it cannot be planted, and
+// restricts it to the host and to TLS.
 func TestCookieOverTLS(t *testing.T) {
 	s := startSecured(t)
 	p := s.person("")
@@ -242,24 +246,24 @@ func TestCookieOverTLS(t *testing.T) {
 			t.Errorf("cookie %q: %d, want %d", value, got, want)
 		}
 	}
-	// The name that is for plain text is no session here: another could have set it.
+	// Over TLS, the cookie name for plaintext is no session: an attacker on the network could set it.
 	thief := s.person("")
 	thief.client.Jar.SetCookies(at, []*http.Cookie{{Name: strings.TrimPrefix(name, "__Host-"), Value: c.Value, Path: "/"}})
 	if got, _ := thief.do(http.MethodGet, stream, ""); got != 401 {
 		t.Errorf("with the other cookie: %d, want 401", got)
 	}
-	// Who logs in again has one session, not two.
+	// A second login replaces the session.
 	if code, text := p.login(bob); code != 200 {
 		t.Fatalf("%d, %s", code, text)
 	}
 	thief = s.person("")
 	thief.client.Jar.SetCookies(at, []*http.Cookie{c})
 	if got, _ := thief.do(http.MethodGet, stream, ""); got != 401 {
-		t.Errorf("the session before: %d, want 401", got)
+		t.Errorf("the previous session: %d, want 401", got)
 	}
 }
 
-// Every answer has the headers that browsers need, whatever it is.
+// TestHeadersOverTLS: every response has the security headers.
 func TestHeadersOverTLS(t *testing.T) {
 	s := startSecured(t)
 	p := s.person("")
@@ -279,7 +283,7 @@ func TestHeadersOverTLS(t *testing.T) {
 	}
 }
 
-// Nothing older than TLS 1.3 is spoken, and no certificate of another CA is taken.
+// TestHandshakes: TLS versions before 1.3 and certificates of another CA are rejected.
 func TestHandshakes(t *testing.T) {
 	s, other := startSecured(t), startSecured(t)
 	addr := strings.TrimPrefix(s.url, "https://")
@@ -288,7 +292,7 @@ func TestHandshakes(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer conn.Close() //nolint:errcheck // it is over
+		defer conn.Close() //nolint:errcheck // cleanup only
 		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
 			return err
 		}
@@ -301,23 +305,23 @@ func TestHandshakes(t *testing.T) {
 		return cfg
 	}
 	if err := ask(base()); err != nil {
-		t.Errorf("as it should be: %v", err)
+		t.Errorf("a valid handshake: %v", err)
 	}
 	old := base()
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 	if ask(old) == nil {
-		t.Error("TLS 1.2 is spoken")
+		t.Error("TLS 1.2 is accepted")
 	}
 	strange := base()
 	strange.GetClientCertificate = other.keeper("operator/ann").ClientTLS().GetClientCertificate
 	if ask(strange) == nil {
-		t.Error("a certificate of another CA is taken")
+		t.Error("a certificate of another CA is accepted")
 	}
 }
 
-// Logins that fail are few over TLS, too; and nothing of a secret is logged, but who did
-// what is.
-func TestLoginsAreWrittenDown(t *testing.T) {
+// TestLoginsAreLogged: failed logins are throttled over TLS, too. The log has the identity of each
+// caller, and no secrets.
+func TestLoginsAreLogged(t *testing.T) {
 	s := startSecured(t)
 	a := s.loggedIn(alice)
 	cookies := a.client.Jar.Cookies(mustParse(t, s.url))
@@ -335,15 +339,15 @@ func TestLoginsAreWrittenDown(t *testing.T) {
 		}
 	}
 	if many < 4 {
-		t.Errorf("%d of 10 wrong tokens were refused unread", many)
+		t.Errorf("%d of 10 wrong tokens were rejected without a check", many)
 	}
 	if code, _ := p.login(alice); code != http.StatusTooManyRequests {
-		t.Errorf("the right token at once: %d", code)
+		t.Errorf("the right token while throttled: %d", code)
 	}
 	log := s.log.String()
 	for _, want := range []string{"a login to the dashboard has failed", "dashboard login", "caller=token:alice", "an order from the dashboard has failed", `msg="call denied"`, "method=DrainOwner", "dashboard logout", "from=127.0.0.1"} {
 		if !strings.Contains(log, want) {
-			t.Errorf("nothing says %q:\n%s", want, log)
+			t.Errorf("the log does not contain %q:\n%s", want, log)
 		}
 	}
 	for _, secret := range []string{guess, alice, a.csrf, cookies[0].Value} {
@@ -362,7 +366,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// One visitor does not take all places.
+// TestViewersOfOneVisitor: the windows of one visitor are limited to a quarter of all viewers.
 func TestViewersOfOneVisitor(t *testing.T) {
 	s := startSecured(t)
 	b := s.loggedIn(bob)
@@ -375,6 +379,6 @@ func TestViewersOfOneVisitor(t *testing.T) {
 		t.Errorf("%d, %s", code, text)
 	}
 	if code, text := s.loggedIn(alice).do(http.MethodGet, stream, ""); code != 200 {
-		t.Errorf("somebody else: %d, %s", code, text)
+		t.Errorf("another visitor: %d, %s", code, text)
 	}
 }

@@ -25,13 +25,13 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// viewersEnv has this program be viewers of a dashboard, and nothing else: their number
-// and the address, with a space between.
+// viewersEnv makes this program run viewers of a dashboard. Its value is their number and the
+// address, separated by a space.
 const viewersEnv = "LEASEHOLD_TEST_VIEWERS"
 
 func TestMain(m *testing.M) {
 	if job := os.Getenv(viewersEnv); job != "" {
-		if err := beViewers(job); err != nil {
+		if err := runViewers(job); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// beViewers reads streams as browsers do, until standard input ends.
-func beViewers(job string) error {
+// runViewers reads streams like browsers until standard input ends.
+func runViewers(job string) error {
 	number, url, _ := strings.Cut(job, " ")
 	n, err := strconv.Atoi(number)
 	if err != nil {
@@ -60,7 +60,7 @@ func beViewers(job string) error {
 			if err != nil {
 				return
 			}
-			defer answer.Body.Close()               //nolint:errcheck // it has been read
+			defer answer.Body.Close()               //nolint:errcheck // read-only
 			_, _ = io.Copy(io.Discard, answer.Body) // until it ends
 		})
 	}
@@ -70,7 +70,7 @@ func beViewers(job string) error {
 	return err
 }
 
-// viewers starts so many in a process of their own, and returns what ends them.
+// viewers starts n viewers in a separate process, and returns a function that stops them.
 func (f *fleet) viewers(n int) (stop func()) {
 	f.t.Helper()
 	program, err := os.Executable()
@@ -104,18 +104,18 @@ func cpu(tb testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkViewer says what a viewer costs the manager, in per cent of a core, with 1,000
-// owners, 64,000 ranges and 10 changes a second: the processor's time with viewers minus
-// that without, divided by their number. Its first viewer pays for the hub.
+// BenchmarkViewer measures the cost of a viewer for the manager, in per cent of a core, with 1,000
+// owners, 64,000 ranges and 10 changes a second: the CPU time with viewers minus the time
+// without, divided by their number. The first viewer includes the cost of the hub.
 //
-// The garbage collector comes at moments of its own and takes more than all viewers do, so
-// that it rests while we look. What they make it do is added: what they allocate, at the
-// price of what a collection of as much costs.
+// The garbage collector runs at irregular times and uses more CPU time than all viewers, so it is
+// off during a measurement. Its share is added separately: the allocated bytes, times the cost of
+// a collection per byte.
 //
 //	go test -run '^$' -bench Viewer -benchtime 1x ./server/dashboard
 func BenchmarkViewer(b *testing.B) {
 	config := large()
-	config.Timing = &leaseholdv1.Timing{Lease: int64(time.Hour), Renew: int64(15 * time.Minute), Drift: 1.2} // nobody renews while we measure
+	config.Timing = &leaseholdv1.Timing{Lease: int64(time.Hour), Renew: int64(15 * time.Minute), Drift: 1.2} // no renewals during the measurement
 	f := startFleet(b, 1, config)
 	f.crowd(manyOwners)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -125,8 +125,8 @@ func BenchmarkViewer(b *testing.B) {
 	defer cancel()
 	perByte := collecting(b)
 	b.Logf("a collection costs %.2f s of a core for each GB allocated", perByte*1e9)
-	// What so many viewers cost, each time against the moments before: what else the
-	// process does is not the same all the time.
+	// cost compares each measurement with one just before, without viewers, because the other
+	// load of the process varies.
 	cost := func(viewers, pairs int) float64 {
 		var costs []float64
 		for range pairs {
@@ -149,10 +149,10 @@ func BenchmarkViewer(b *testing.B) {
 	}
 }
 
-// spending is for how long the process is looked at.
+// spending is the duration of a measurement.
 const spending = 8 * time.Second
 
-// spent is what a process has used: seconds of a core, and bytes that it allocated.
+// spent is the resource usage of a process: CPU seconds and allocated bytes.
 type spent struct{ cpu, allocated float64 }
 
 func spentYet(b *testing.B) spent {
@@ -161,9 +161,9 @@ func spentYet(b *testing.B) spent {
 	return spent{cpu: cpu(b).Seconds(), allocated: float64(memory.TotalAlloc)}
 }
 
-// spend returns what the process uses for some seconds in which nothing is collected.
+// spend returns the usage of the process during a measurement without garbage collection.
 func spend(b *testing.B) spent {
-	time.Sleep(3 * time.Second) // what happens once is over: the snapshot
+	time.Sleep(3 * time.Second) // after the initial snapshot
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	before := spentYet(b)
@@ -172,8 +172,8 @@ func spend(b *testing.B) spent {
 	return spent{cpu: after.cpu - before.cpu, allocated: after.allocated - before.allocated}
 }
 
-// collecting returns the seconds of a core that the collector takes for each byte
-// allocated: it comes when as much has been allocated as is in use.
+// collecting returns the CPU seconds of the collector for each allocated byte. A collection runs
+// when the allocations since the last one equal the live heap.
 func collecting(b *testing.B) float64 {
 	const rounds = 5
 	runtime.GC()
@@ -194,8 +194,7 @@ func collecting(b *testing.B) float64 {
 	return (total() - before) / rounds / float64(memory.HeapAlloc)
 }
 
-// churn has a range go back and forth, which is two changes each time, five times a
-// second.
+// churn moves a range back and forth five times a second, with two changes each.
 func (f *fleet) churn(ctx context.Context) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()

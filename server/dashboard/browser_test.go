@@ -14,18 +14,18 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// short is a namespace in which the dead are noticed soon.
+// short returns a namespace with short leases, so that failures are detected soon.
 func short() *leaseholdv1.NamespaceConfig {
 	return &leaseholdv1.NamespaceConfig{Timing: &leaseholdv1.Timing{Lease: int64(2 * time.Second), Renew: int64(500 * time.Millisecond), Drift: 1.2}}
 }
 
-// stateOf is the state of an owner as the page shows it.
+// stateOf is an expression for the state of an owner on the page.
 func stateOf(name string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("#owners tbody tr")].find(r => r.cells[0].textContent === %q)?.cells[2].textContent`, name)
 }
 
-// TestBrowser clicks through the page while owners join, drain and die and a leader goes,
-// and compares what it shows with what the API says. Pictures: -args -screenshots=DIR.
+// TestBrowser clicks through the page while owners join, drain and fail and the leader changes,
+// and compares the page with the API. Screenshots: -args -screenshots=DIR.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -38,19 +38,19 @@ func TestBrowser(t *testing.T) {
 		standby = f.managers[1]
 	}
 	w := open(browser, t, standby.page) // it shows the same
-	w.says("#owners", "No owner has joined")
-	w.says("#figures .trouble", "100 %")
+	w.showsText("#owners", "No owner has joined")
+	w.showsText("#figures .trouble", "100 %")
 
 	first := f.join("alpha", 1)
 	f.join("beta", 2)
 	f.look(standby.Addr())
 	w.Await("both take part", stateOf("alpha")+` === "member" && `+stateOf("beta")+` === "member"`)
-	w.says("#figures", "none") // keys without an owner
+	w.showsText("#figures", "none") // keys without an owner
 	w.agrees(f)
-	w.says("#lookups tbody tr", "none") // its lag
-	w.says("#events", "an owner joined")
-	w.says("#managers", standby.Addr()+", a standby")
-	w.says("#managers .terms", leader.Addr())
+	w.showsText("#lookups tbody tr", "none") // its lag
+	w.showsText("#events", "an owner joined")
+	w.showsText("#managers", standby.Addr()+", a standby")
+	w.showsText("#managers .terms", leader.Addr())
 
 	t.Run("a key is explained", func(t *testing.T) {
 		w := &window{w.For(t), t}
@@ -59,10 +59,10 @@ func TestBrowser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.says("#explanation", leasehold.KeyOf("alice").String()+`, the hash of "alice"`)
-		w.says("#why", answer.GetRange().GetOwner()+" has it")
-		w.says("#explanation dd", fmt.Sprint(answer.GetRange().GetLease().GetGeneration()))
-		w.says("#selected", answer.GetRange().GetOwner())
+		w.showsText("#explanation", leasehold.KeyOf("alice").String()+`, the hash of "alice"`)
+		w.showsText("#why", answer.GetRange().GetOwner()+" has it")
+		w.showsText("#explanation dd", fmt.Sprint(answer.GetRange().GetLease().GetGeneration()))
+		w.showsText("#selected", answer.GetRange().GetOwner())
 	})
 	t.Run("the ring goes by keys", func(t *testing.T) {
 		w := &window{w.For(t), t}
@@ -81,7 +81,7 @@ func TestBrowser(t *testing.T) {
 			}
 		}
 		if text := browsertest.Evaluate[string](w.Window, `document.getElementById("ring").ariaValueText`); text == "" {
-			t.Error("a screen reader is told nothing about the range")
+			t.Error("the range has no text for screen readers")
 		}
 	})
 	t.Run("events are filtered", func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestBrowser(t *testing.T) {
 		}
 		browsertest.Evaluate[bool](w.Window, `([...document.querySelectorAll("#filters label")].find(l => l.textContent === "notes").querySelector("input").click(), true)`)
 		if count("note") != 0 || count("granted") == 0 {
-			t.Error("notes that are not wanted are shown, or nothing is")
+			t.Error("the filter shows unselected events, or no events")
 		}
 		browsertest.Evaluate[bool](w.Window, `([...document.querySelectorAll("#filters label")].find(l => l.textContent === "notes").querySelector("input").click(), true)`)
 	})
@@ -107,25 +107,25 @@ func TestBrowser(t *testing.T) {
 		w.press("header", "Log in")
 		w.Do(chromedp.SendKeys("#token", "wrong"))
 		w.press("#dialog", "Log in")
-		w.says("#dialog-trouble", "not the administrator's token")
+		w.showsText("#dialog-trouble", "not the administrator's token")
 		w.Do(chromedp.SetValue("#token", token))
 		w.press("#dialog", "Log in")
-		w.says("#login", "Log out")
+		w.showsText("#login", "Log out")
 		w.press("#owners", "Drain…")
-		w.says("#dialog-title", "Drain alpha?")
-		w.says("#plan", "with their state")
+		w.showsText("#dialog-title", "Drain alpha?")
+		w.showsText("#plan", "with their state")
 		w.press("#dialog", "Cancel")
 		if text := browsertest.Evaluate[string](w.Window, stateOf("alpha")); text != "member" {
-			t.Errorf("a drain that was not confirmed has begun: %s", text)
+			t.Errorf("a drain without confirmation has begun: %s", text)
 		}
 		w.press("#owners", "Drain…")
-		w.says("#dialog-title", "Drain alpha?")
+		w.showsText("#dialog-title", "Drain alpha?")
 		w.press("#dialog", "Drain")
 		w.Await("alpha is drained", stateOf("alpha")+` === "draining"`)
-		w.says("#events", "an operator wants the owner drained")
+		w.showsText("#events", "an operator wants the owner drained")
 		w.Await("it has nothing", `[...document.querySelectorAll("#owners tbody tr")].find(r => r.cells[0].textContent === "alpha").cells[4].textContent === "0"`)
 		w.agrees(f)
-		w.says("#events .moved", "beta got")
+		w.showsText("#events .moved", "beta got")
 		w.press("#owners", "Cancel drain")
 		w.press("#dialog", "Cancel the drain")
 		w.Await("alpha takes part again", stateOf("alpha")+` === "member"`)
@@ -133,10 +133,10 @@ func TestBrowser(t *testing.T) {
 	t.Run("an administrator moves", func(t *testing.T) {
 		w := &window{w.For(t), t}
 		w.press("#ranges", "Move…")
-		w.says("#dialog-title", "Move 0000000000000000-")
+		w.showsText("#dialog-title", "Move 0000000000000000-")
 		browsertest.Evaluate[bool](w.Window, `(document.getElementById("target").value = "alpha", true)`)
 		w.press("#dialog", "See what that does")
-		w.says("#dialog-title", "to alpha?")
+		w.showsText("#dialog-title", "to alpha?")
 		w.press("#dialog", "Move")
 		w.Await("the dialog is closed", `!document.getElementById("dialog").open`)
 		f.await("range at alpha", func(ctx context.Context) bool {
@@ -150,8 +150,8 @@ func TestBrowser(t *testing.T) {
 
 	kill(first)
 	w.Await("alpha is suspected, or gone", `!["member"].includes(`+stateOf("alpha")+`)`)
-	w.says("#events .vacated", "alpha lost")
-	w.says("#figures", "none")
+	w.showsText("#events .vacated", "alpha lost")
+	w.showsText("#figures", "none")
 	w.agrees(f)
 
 	f.join("gamma", 1)
@@ -159,25 +159,24 @@ func TestBrowser(t *testing.T) {
 	w.agrees(f)
 
 	leader.stop() // the standby takes over
-	w.says("#managers", standby.Addr()+", the leader")
+	w.showsText("#managers", standby.Addr()+", the leader")
 	w.Await("it is in touch", `document.getElementById("connection").dataset.state === "live" && !document.body.hasAttribute("data-stale")`)
 	f.join("delta", 1)
 	w.Await("delta takes part", stateOf("delta")+` === "member"`)
 	w.agrees(f)
 	if n := browsertest.Evaluate[int](w.Window, `document.querySelectorAll("#managers .terms li").length`); n < 2 {
-		t.Errorf("%d leaders are remembered, want the one before as well", n)
+		t.Errorf("%d leaders are listed, want the previous one as well", n)
 	}
 
-	standby.board.Close() // it falls silent
+	standby.board.Close() // the dashboard stops
 	_ = standby.server.Close()
-	w.Await("it says so", `document.getElementById("connection").dataset.state === "lost" && document.body.hasAttribute("data-stale")`)
-	w.says("#trouble-what", "does not answer.")
-	w.says("#trouble-what", "What is shown is as of ")
-	w.Await("it counts", `/ ([4-9]|[1-9][0-9]+) s ago/.test(document.getElementById("trouble-age").textContent)`)
+	w.Await("the page is marked as stale", `document.getElementById("connection").dataset.state === "lost" && document.body.hasAttribute("data-stale")`)
+	w.showsText("#trouble-what", "does not answer.")
+	w.showsText("#trouble-what", "What is shown is as of ")
+	w.Await("the age of the data grows", `/ ([4-9]|[1-9][0-9]+) s ago/.test(document.getElementById("trouble-age").textContent)`)
 }
 
-// TestHostileNames: whatever owners may be called and whatever is searched for is shown as
-// text, and nothing of it runs.
+// TestHostileNames: names of owners and search input are shown as text, and are not executed.
 func TestHostileNames(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -190,7 +189,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	for _, name := range names {
 		if err := leasehold.OwnerID(name).Validate(); err != nil {
-			t.Fatalf("%q is no legal name, and proves nothing: %v", name, err)
+			t.Fatalf("%q is no valid name, so the test is void: %v", name, err)
 		}
 		f.join(name, 1)
 	}
@@ -203,11 +202,11 @@ func TestHostileNames(t *testing.T) {
 	for _, key := range names {
 		w.Do(chromedp.SetValue("#key", key))
 		w.press("#search", "Explain")
-		w.says("#explanation", leasehold.KeyOf(key).String())
+		w.showsText("#explanation", leasehold.KeyOf(key).String())
 	}
 	browsertest.Evaluate[bool](w.Window, fmt.Sprintf(`(location.hash = "#/" + encodeURIComponent(%q), true)`, names[1]))
 	w.Await("a namespace that is none is refused", `document.getElementById("connection").textContent !== "" && document.getElementById("owners") !== null`)
 	if hacked := browsertest.Evaluate[bool](w.Window, `"hacked" in window || document.querySelectorAll("main script, main svg, main img").length > 0`); hacked {
-		t.Error("what was a name has become a part of the page")
+		t.Error("a name has become markup or a script")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 )
 
-// A client is what the page makes of frames, in Go. Tenancies are by name.
+// A client applies frames like the page, in Go. Tenancies are by name.
 type client struct {
 	last   string // id
 	lsn    leasehold.LSN
@@ -34,7 +34,7 @@ func newClient() *client {
 	return &client{owners: make(map[string]ownerRow), frames: make(map[string]int)}
 }
 
-// take takes up frames as they are on the wire.
+// take applies frames in their wire format.
 func (c *client) take(wire []byte) error {
 	for _, text := range bytes.Split(bytes.TrimSuffix(wire, []byte("\n\n")), []byte("\n\n")) {
 		fields := make(map[string]string)
@@ -86,7 +86,7 @@ func (c *client) frame(event string, data []byte) error {
 			}
 		}
 		if n.LSN != c.lsn {
-			return fmt.Errorf("at LSN %d after news that lead to %d", c.lsn, n.LSN)
+			return fmt.Errorf("at LSN %d after a delta to LSN %d", c.lsn, n.LSN)
 		}
 	default:
 		return fmt.Errorf("an event of kind %q", event)
@@ -149,7 +149,7 @@ func (c *client) change(e *admin.Change) error {
 	return nil
 }
 
-// differs says where the client's table is another than a real one; "" if nowhere.
+// differs returns the first difference between the client's table and the manager's, or "".
 func (c *client) differs(from *table.Table) string {
 	if c.table == nil || c.lsn != from.LSN() {
 		return fmt.Sprintf("it is at LSN %d, want %d", c.lsn, from.LSN())

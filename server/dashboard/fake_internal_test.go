@@ -17,7 +17,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A fakeAdmin answers for a manager that is made up, with a real table.
+// A fakeAdmin responds like a manager with a real table.
 type fakeAdmin struct {
 	leaseholdv1.UnimplementedAdminServiceServer
 
@@ -34,7 +34,7 @@ type fakeAdmin struct {
 	hot      *leaseholdv1.ListHotKeysResponse
 	lookups  *leaseholdv1.ListLookupsResponse
 	members  *leaseholdv1.ListMembersResponse
-	besides  *leaseholdv1.GetStatusResponse // what the status says besides
+	besides  *leaseholdv1.GetStatusResponse // additional fields of the status
 	watchers map[chan *leaseholdv1.WatchResponse]bool
 	plan     *leaseholdv1.Plan // of orders; nil: a small one
 	drained  []*leaseholdv1.DrainOwnerRequest
@@ -104,7 +104,7 @@ func (f *fakeAdmin) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) (*
 	return answer, err
 }
 
-// set changes how the manager is.
+// set changes the state of the manager.
 func (f *fakeAdmin) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +139,7 @@ func (f *fakeAdmin) ListMembers(context.Context, *leaseholdv1.ListMembersRequest
 	return f.members, f.unless(f.members == nil)
 }
 
-// unless is ask for what a manager of an earlier version does not know.
+// unless fails requests that a manager of an earlier version does not support.
 func (f *fakeAdmin) unless(unknown bool) error {
 	if unknown {
 		return status.Error(codes.Unimplemented, "not known")

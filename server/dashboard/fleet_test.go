@@ -22,8 +22,8 @@ import (
 // pool is the namespace of the tests in real time.
 const pool = "pool"
 
-// A fleet is managers with their dashboards, and owners, in this process and in real time:
-// a browser is part of it.
+// A fleet is managers with their dashboards, and owners, in this process. It runs in real time,
+// because a browser is part of it.
 type fleet struct {
 	t        testing.TB
 	disk     *mem.Disk
@@ -89,10 +89,10 @@ func (s *station) stop() {
 	_ = s.server.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_ = s.Close(ctx) // who takes over has to wait, at worst
+	_ = s.Close(ctx) // without a release, the standby waits for the timeout
 }
 
-// admin is that of a manager that lives.
+// admin returns the admin server of a running manager.
 func (f *fleet) admin() leaseholdv1.AdminServiceServer {
 	for _, s := range f.managers {
 		if !s.gone {
@@ -102,7 +102,7 @@ func (f *fleet) admin() leaseholdv1.AdminServiceServer {
 	panic("no manager lives")
 }
 
-// leader returns the manager that leads.
+// leader returns the leading manager.
 func (f *fleet) leader() *station {
 	f.t.Helper()
 	var leads *station
@@ -118,7 +118,7 @@ func (f *fleet) leader() *station {
 	return leads
 }
 
-// await waits until something is so.
+// await waits for a condition.
 func (f *fleet) await(what string, so func(context.Context) bool) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), browserPatience)
@@ -140,8 +140,7 @@ func (f *fleet) addrs() []string {
 	return out
 }
 
-// join starts an owner that can move what state it has, which is none. It ends with the
-// test.
+// join starts an owner that transfers its (empty) state. It stops at the end of the test.
 func (f *fleet) join(name string, weight float64) *owner.Owner {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), browserPatience)
@@ -167,7 +166,7 @@ func (f *fleet) join(name string, weight float64) *owner.Owner {
 	return o
 }
 
-// kill ends an owner without a chance to hand anything over.
+// kill ends an owner without a handoff.
 func kill(o *owner.Owner) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

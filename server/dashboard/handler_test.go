@@ -44,7 +44,7 @@ type browser struct {
 	cookie  *http.Cookie
 	csrf    string
 	header  map[string]string
-	from    string // an address; "": the usual one
+	from    string // an address; "": the default
 	tls     bool
 }
 
@@ -153,7 +153,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Without a token nobody is an administrator, and whoever tries is told why.
+// TestReadOnly: without an admin token every order is rejected with the reason.
 func TestReadOnly(t *testing.T) {
 	d := newDashboard(t, dashboard.Config{})
 	b := &browser{handler: d}
@@ -170,9 +170,9 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-func TestShortTokenIsRefused(t *testing.T) {
+func TestShortTokenIsRejected(t *testing.T) {
 	if _, err := dashboard.New(dashboard.Config{Admin: leaseholdv1.UnimplementedAdminServiceServer{}, Token: secret.New("short")}); err == nil {
-		t.Error("a token that can be guessed is taken")
+		t.Error("a token that can be guessed is accepted")
 	}
 }
 
@@ -186,23 +186,24 @@ func TestCookie(t *testing.T) {
 		if answer := b.login(t, token); answer.Code != 200 || b.csrf == "" {
 			t.Fatalf("status %d", answer.Code)
 		}
-		path := map[bool]string{false: "/api/", true: "/"}[secure] // __Host- is of the whole host
+		path := map[bool]string{false: "/api/", true: "/"}[secure] // a __Host- cookie applies to the whole host
 		if c := b.cookie; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure != secure || c.MaxAge <= 0 || c.Path != path || strings.HasPrefix(c.Name, "__Host-") != secure {
 			t.Errorf("with TLS %v the cookie is %v", secure, c)
 		}
 	}
 }
 
-// A proxy that speaks TLS in front of us says so: then the cookie is for TLS alone.
+// TestCookieBehindProxy: behind a TLS proxy, which sets X-Forwarded-Proto, the cookie is for TLS
+// only.
 func TestCookieBehindProxy(t *testing.T) {
 	b := &browser{handler: newDashboard(t, dashboard.Config{Token: secret.New(token)}), header: map[string]string{"X-Forwarded-Proto": "https"}}
 	if b.login(t, token); b.cookie == nil || !b.cookie.Secure {
-		t.Errorf("the cookie is %v, want it for TLS alone", b.cookie)
+		t.Errorf("the cookie is %v, want it for TLS only", b.cookie)
 	}
 }
 
-// Browsers send the cookies of a host to all of its ports: managers on one host must not
-// end each other's sessions.
+// TestManagersOnOneHost: a browser sends the cookies of a host to all of its ports. Sessions of
+// managers on one host must be independent.
 func TestManagersOnOneHost(t *testing.T) {
 	names := make(map[string]bool)
 	for _, host := range []string{"localhost:7401", "localhost:7402", "[::1]:7401", "proxied.localhost"} {
@@ -214,12 +215,12 @@ func TestManagersOnOneHost(t *testing.T) {
 		}
 	}
 	if len(names) != 3 {
-		t.Errorf("the cookies are %v, want one for each port, and one for none", names)
+		t.Errorf("the cookies are %v, want one for each port, and one without a port", names)
 	}
 }
 
-// Logins that fail are few, and the right token waits as well: whoever tries cannot tell.
-// Somebody elsewhere does not wait for him.
+// TestLoginIsThrottled: after failed logins an address is throttled, also with the right token, so
+// that the response does not depend on it. Other addresses are not throttled.
 func TestLoginIsThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDashboard(t, dashboard.Config{Token: secret.New(token)})
@@ -230,17 +231,17 @@ func TestLoginIsThrottled(t *testing.T) {
 			if b.login(t, "wrong").Code == http.StatusTooManyRequests {
 				refused++
 			}
-			b.from = "[2001:db8::2]:1235" // he has many addresses
+			b.from = "[2001:db8::2]:1235" // another address of the same network
 		}
 		if refused != 15 {
-			t.Errorf("%d of 20 wrong tokens were not even looked at, want 15", refused)
+			t.Errorf("%d of 20 wrong tokens were not checked, want 15", refused)
 		}
 		if answer := b.login(t, token); answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" {
 			t.Errorf("status %d after many failures", answer.Code)
 		}
 		for _, from := range []string{"192.0.2.1:1234", "[2001:db8:0:1::1]:1234"} {
 			if answer := (&browser{handler: d, from: from}).login(t, token); answer.Code != 200 {
-				t.Errorf("status %d for %s, who has not failed", answer.Code, from)
+				t.Errorf("status %d for %s, without failed logins", answer.Code, from)
 			}
 		}
 		time.Sleep(3 * time.Second)
@@ -269,15 +270,15 @@ func TestPageIsSmall(t *testing.T) {
 	t.Logf("the page has %d bytes", sum)
 }
 
-// Nothing in the page is inline, and nothing is from elsewhere: the policy would block it.
+// TestPageKeepsItsPolicy: the page has no inline and no external content, which its policy blocks.
 func TestPageKeepsItsPolicy(t *testing.T) {
 	text, err := os.ReadFile("page/index.html")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sin := range []string{"<style", " style=", " onclick=", "javascript:", "http://", "https://", "<script>"} {
-		if strings.Contains(string(text), sin) {
-			t.Errorf("index.html has %s", sin)
+	for _, violation := range []string{"<style", " style=", " onclick=", "javascript:", "http://", "https://", "<script>"} {
+		if strings.Contains(string(text), violation) {
+			t.Errorf("index.html has %s", violation)
 		}
 	}
 	modules, err := fs.Glob(os.DirFS("page"), "*.js")
@@ -289,15 +290,15 @@ func TestPageKeepsItsPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, sin := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", `setAttribute("style"`} {
-			if strings.Contains(string(text), sin) {
-				t.Errorf("%s has %s", module, sin)
+		for _, violation := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", `setAttribute("style"`} {
+			if strings.Contains(string(text), violation) {
+				t.Errorf("%s has %s", module, violation)
 			}
 		}
 	}
 }
 
-// A stream is gzip for those who take it, and the same text as without.
+// TestStreamIsCompressed: a client that accepts gzip receives the same text, compressed.
 func TestStreamIsCompressed(t *testing.T) {
 	server := httptest.NewServer(newDashboard(t, dashboard.Config{}))
 	defer server.Close()

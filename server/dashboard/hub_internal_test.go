@@ -15,7 +15,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A world is a table that changes at random, as tables may.
+// A world is a table with random valid changes.
 type world struct {
 	*fakeAdmin
 	newest leasehold.Generation
@@ -25,9 +25,9 @@ func someone(i int) *table.Holder {
 	return &table.Holder{Owner: leasehold.OwnerID(fmt.Sprintf("owner-%d", i)), Session: leasehold.Session{byte(i)}, Addr: "a:1", Weight: 1}
 }
 
-// step changes something: what is vacant is granted, what is held is vacated or moved, a
-// part of it at times. What lies beside it, and is vacant or held alike, goes with it:
-// leases that were lost one by one are granted as one.
+// step makes one change: a vacant range is granted, and a held range is vacated or moved, from its
+// start or from the key. Adjacent ranges in the same state are included, so that leases that ended
+// separately are granted as one.
 func (w *world) step(at leasehold.Key, part bool, owner int, move bool) admin.Event {
 	keys, e := w.table.At(at)
 	if part && at != keys.Start {
@@ -51,15 +51,15 @@ func (w *world) step(at leasehold.Key, part bool, owner int, move bool) admin.Ev
 	return w.change(table.Vacated, keys, e.Generation, e.Holder, nil)
 }
 
-// quietHub is a hub for which the test does what goroutines do otherwise.
+// quietHub returns a hub without goroutines. The test does their work.
 func quietHub(of leaseholdv1.AdminServiceServer) *hub {
 	h := &hub{client: admin.NewLocal(of), namespace: "pool", epoch: "e", viewers: make(map[*viewer]bool)}
 	h.state.live.At = 1
 	return h
 }
 
-// Whatever happens to the table, and however viewers come, lag, leave and come back: who
-// has taken up all frames has the table.
+// TestFramesMakeTheTable: with any changes, and with viewers that join, lag, leave and reconnect,
+// a client that has applied all frames has the manager's table.
 func TestFramesMakeTheTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
@@ -90,7 +90,7 @@ func TestFramesMakeTheTable(t *testing.T) {
 						rapid.IntRange(1, 4).Draw(t, "owner"), rapid.Bool().Draw(t, "move")))
 				}
 				if rapid.IntRange(0, 9).Draw(t, "lose") == 0 {
-					news = news[1:] // the manager was not fast enough
+					news = news[1:] // the manager dropped a change
 				}
 				switch err := h.report(news); {
 				case errors.Is(err, errGap):
@@ -112,7 +112,7 @@ func TestFramesMakeTheTable(t *testing.T) {
 			"":      func(*rapid.T) {},
 		})
 		if err := h.report([]admin.Event{w.step(7, true, 1, false)}); err != nil {
-			follow() // what was lost at the very end is found missing now
+			follow() // this change reveals a gap at the end
 		}
 		for i, p := range all {
 			read(p)
@@ -125,11 +125,12 @@ func TestFramesMakeTheTable(t *testing.T) {
 
 func pick[T any](t *rapid.T, from []T, do func(T)) {
 	if len(from) > 0 {
-		do(from[rapid.IntRange(0, len(from)-1).Draw(t, "who")])
+		do(from[rapid.IntRange(0, len(from)-1).Draw(t, "index")])
 	}
 }
 
-// A viewer that does not read costs nothing that grows, and gets a snapshot at last.
+// TestSlowViewer: the queue of a viewer that does not read is bounded. The viewer receives a
+// snapshot when it reads again.
 func TestSlowViewer(t *testing.T) {
 	w := &world{fakeAdmin: newFakeAdmin()}
 	h := quietHub(w.fakeAdmin)
@@ -138,7 +139,7 @@ func TestSlowViewer(t *testing.T) {
 	}
 	slow, quick := h.join(""), h.join("")
 	c, q := newClient(), newClient()
-	for _, f := range h.take(slow) { // it begins well
+	for _, f := range h.take(slow) { // the first snapshot
 		if err := c.take(f.plain()); err != nil {
 			t.Fatal(err)
 		}
@@ -163,15 +164,15 @@ func TestSlowViewer(t *testing.T) {
 		}
 	}
 	if len(frames) != 1 || c.frames["snapshot"] != 2 || c.differs(w.table) != "" {
-		t.Errorf("it gets %d frames, %v, want one snapshot of the table: %s", len(frames), c.frames, c.differs(w.table))
+		t.Errorf("the slow viewer receives %d frames, %v, want one snapshot of the table: %s", len(frames), c.frames, c.differs(w.table))
 	}
 	if q.frames["snapshot"] != 1 || q.differs(w.table) != "" {
-		t.Errorf("one that reads gets %v, want one snapshot and then news: %s", q.frames, q.differs(w.table))
+		t.Errorf("the fast viewer receives %v, want one snapshot and then deltas: %s", q.frames, q.differs(w.table))
 	}
 }
 
-// Who reconnects gets what it has missed, and nothing else; of another hub, or after too
-// long, a snapshot.
+// TestReconnect: a viewer that reconnects receives exactly the missed frames. It receives a
+// snapshot from another hub, or after too long a gap.
 func TestReconnect(t *testing.T) {
 	w := &world{fakeAdmin: newFakeAdmin()}
 	h := quietHub(w.fakeAdmin)
@@ -192,7 +193,7 @@ func TestReconnect(t *testing.T) {
 		frames int
 		resync bool
 	}{
-		"what it missed":     {first, 3, false},
+		"missed frames":      {first, 3, false},
 		"nothing missed":     {h.id(), 0, false},
 		"another hub":        {"x-1", 1, true},
 		"no id":              {"", 1, true},
@@ -211,12 +212,13 @@ func TestReconnect(t *testing.T) {
 	}
 	change(mostRecent)
 	if v := h.join(first); !v.resync {
-		t.Error("after too long it gets no snapshot")
+		t.Error("no snapshot after too long a gap")
 	}
 }
 
-// A hub that nobody looks at asks nothing, and comes back when somebody does.
-func TestDesertedHubEnds(t *testing.T) {
+// TestHubWithoutViewersEnds: a hub without viewers sends no requests, and the next viewer starts a
+// new one.
+func TestHubWithoutViewersEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAdmin()
 		s := newHubs(admin.NewLocal(f), 2)
@@ -228,14 +230,14 @@ func TestDesertedHubEnds(t *testing.T) {
 			}
 			time.Sleep(5 * time.Second)
 			if len(h.take(v)) == 0 || f.asked() == 0 {
-				t.Fatal("a viewer gets nothing")
+				t.Fatal("a viewer receives no frames")
 			}
 			s.leave(h, v)
 			time.Sleep(3 * linger)
 			before := f.asked()
 			time.Sleep(time.Hour)
 			if after := f.asked(); after != before {
-				t.Errorf("with nobody there the manager was asked %d times in an hour", after-before)
+				t.Errorf("%d requests to the manager in an hour without viewers", after-before)
 			}
 			s.mu.Lock()
 			if len(s.open) != 0 || s.sweep != nil {
@@ -259,14 +261,14 @@ func TestViewersAreBounded(t *testing.T) {
 		}
 		s.close()
 		if _, _, err := s.join(&visitor{}, "pool", ""); leasehold.KindOf(err) != leasehold.ErrClosed {
-			t.Errorf("after the end: %v, want closed", err)
+			t.Errorf("join after the close: %v, want closed", err)
 		}
 	})
 }
 
-// The watch of a hub survives a leader that goes, and a viewer is told when what it sees
-// is old, and since when.
-func TestOutOfTouch(t *testing.T) {
+// TestStaleTableIsMarked: the watch of a hub survives a failover. While no manager responds,
+// viewers receive the reason and the time since when their table is stale.
+func TestStaleTableIsMarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
 		s := newHubs(admin.NewLocal(w.fakeAdmin), 2)
@@ -297,7 +299,7 @@ func TestOutOfTouch(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		read()
 		if st := c.live.Stale; st == nil || st.Since != good || st.Why == "" || c.live.At-good < 9000 {
-			t.Fatalf("after 10 s without a manager it says %+v, want since %d", st, good)
+			t.Fatalf("stale after 10 s without a manager: %+v, want since %d", st, good)
 		}
 		w.fail(nil)
 		w.step(1, false, 2, true)

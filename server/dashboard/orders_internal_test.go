@@ -18,7 +18,7 @@ import (
 
 const aToken = "correct horse battery staple"
 
-// send sends a request as the page does, and returns the status and the answer.
+// send sends a request like the page, and returns the status and the body of the response.
 func send(d http.Handler, path, body, cookie, csrf string) (int, string) {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	r.Host = "localhost"
@@ -35,7 +35,8 @@ func send(d http.Handler, path, body, cookie, csrf string) (int, string) {
 	return w.Code, string(text)
 }
 
-// An order needs the cookie of a session and the session's own token, both.
+// TestOrdersNeedASession: an order needs both the cookie of a session and the CSRF token of the
+// session.
 func TestOrdersNeedASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAdmin()
@@ -104,13 +105,13 @@ func TestSessionsAreBounded(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.AddCookie(&http.Cookie{Name: cookieName(r), Value: first})
 		if s.find(r) != nil {
-			t.Error("the oldest session goes on")
+			t.Error("the oldest session is still valid")
 		}
 	})
 }
 
-// What happens between two questions is not mixed up with what was so at the first.
-func TestExplainGoesByOneTable(t *testing.T) {
+// TestExplainUsesOneLSN: a change between the two requests of an explanation is not part of it.
+func TestExplainUsesOneLSN(t *testing.T) {
 	w := &world{fakeAdmin: newFakeAdmin()}
 	d, err := New(Config{Admin: lagging{w}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -124,7 +125,7 @@ func TestExplainGoesByOneTable(t *testing.T) {
 	}
 }
 
-// A lagging manager moves the key while it is asked about it.
+// A lagging manager moves the key between the two requests of an explanation.
 type lagging struct{ *world }
 
 func (l lagging) ListHistory(ctx context.Context, r *leaseholdv1.ListHistoryRequest) (*leaseholdv1.ListHistoryResponse, error) {
@@ -143,7 +144,7 @@ func TestParseKey(t *testing.T) {
 	}
 	for _, text := range []string{"", "0x", "0xg", "0x12345678123456781", strings.Repeat("a", maxKeyLen+1)} {
 		if _, key, err := parseKey(text, false); leasehold.KindOf(err) != leasehold.ErrInvalid {
-			t.Errorf("%.20s is %v, %v, want that it is none", text, key, err)
+			t.Errorf("%.20s is %v, %v, want an error", text, key, err)
 		}
 	}
 	if name, key, err := parseKey("0x10", true); name != "0x10" || key != leasehold.KeyOf("0x10") || err != nil {

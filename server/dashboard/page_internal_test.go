@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// A shown is the page of a manager that is made up, in a browser.
+// A shown is the page of a fake manager in a browser.
 type shown struct {
 	*browsertest.Window
 	*world
@@ -33,7 +33,7 @@ func show(t *testing.T, browser *browsertest.Browser, w *world, cfg Config, hash
 	return &shown{browser.Open("page", server.URL+"/"+hash, 1280, 1000), w, t, board}
 }
 
-// is compares what an expression is in the page.
+// is compares the value of an expression in the page with want.
 func is[T comparable](s *shown, expression string, want T) {
 	s.t.Helper()
 	if got := browsertest.Evaluate[T](s.Window, expression); got != want {
@@ -47,16 +47,16 @@ func (s *shown) does(statements string) {
 	browsertest.Evaluate[bool](s.Window, "(() => {"+statements+"; return true; })()")
 }
 
-// says waits until an element says something.
-func (s *shown) says(selector, text string) {
+// showsText waits until an element contains a text.
+func (s *shown) showsText(selector, text string) {
 	s.t.Helper()
-	s.Await(selector+" says "+text, fmt.Sprintf(`[...document.querySelectorAll(%q)].some(e => e.textContent.includes(%q))`, selector, text))
+	s.Await(selector+" shows "+text, fmt.Sprintf(`[...document.querySelectorAll(%q)].some(e => e.textContent.includes(%q))`, selector, text))
 }
 
-// cells is the text of a column of a table on the page.
+// cells is an expression for the text of a column of a table.
 func cells(section string, column int) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("#%s tbody tr")].map(r => r.cells[%d].textContent).join("|")`, section, column)
 }
 
-// in is the page in a part of a test.
+// in returns the page for a subtest.
 func (s *shown) in(t *testing.T) *shown { return &shown{s.For(t), s.world, t, s.board} } //nolint:thelper // it is one of two

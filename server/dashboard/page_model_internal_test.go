@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// TestModelInBrowser: the page makes of frames the very table that the manager has.
+// TestModelInBrowser: the page builds exactly the manager's table from the frames.
 func TestModelInBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -23,7 +23,7 @@ func TestModelInBrowser(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
 		h := quietHub(w)
 		for range random.IntN(20) {
-			w.randomly(random)
+			w.randomStep(random)
 		}
 		if err := h.begin(t.Context(), admin.EventOf(leads())); err != nil {
 			t.Fatal(err)
@@ -32,11 +32,11 @@ func TestModelInBrowser(t *testing.T) {
 		var frames []string
 		for range 40 {
 			if random.IntN(20) == 0 {
-				if err := h.begin(t.Context(), admin.EventOf(leads())); err != nil { // a snapshot on top of what is there
+				if err := h.begin(t.Context(), admin.EventOf(leads())); err != nil { // a snapshot replaces the table
 					t.Fatal(err)
 				}
 			}
-			if err := h.report([]admin.Event{w.randomly(random), w.randomly(random)}); err != nil {
+			if err := h.report([]admin.Event{w.randomStep(random), w.randomStep(random)}); err != nil {
 				t.Fatal(err)
 			}
 			for _, f := range h.take(v) {
@@ -67,12 +67,12 @@ func TestModelInBrowser(t *testing.T) {
 	}
 }
 
-// randomly changes something.
-func (w *world) randomly(random *rand.Rand) admin.Event {
+// randomStep makes a random change.
+func (w *world) randomStep(random *rand.Rand) admin.Event {
 	return w.step(leasehold.Key(random.Uint64()), random.IntN(2) == 0, 1+random.IntN(4), random.IntN(2) == 0)
 }
 
-// asRows is the table as TestModelInBrowser writes it.
+// asRows returns the table in the format of TestModelInBrowser.
 func (w *world) asRows() string {
 	rows := [][]any{}
 	for r, e := range w.table.All() {

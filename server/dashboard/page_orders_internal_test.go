@@ -15,21 +15,20 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// changing: owners that are late say for how long they are waited for, and those that are
-// gone are not shown.
-func (s *shown) changing() {
+// ownerStates: a late owner is shown with its remaining time; an owner that has left is not shown.
+func (s *shown) ownerStates() {
 	s.set(func() {
 		late := proto.CloneOf(s.owners[1])
 		late.Patience = 3e9
 		s.owners = []*leaseholdv1.OwnerStatus{late}
 	})
-	s.Await("one is gone", cells("owners", 0)+` === "owner-2"`)
+	s.Await("one owner is removed", cells("owners", 0)+` === "owner-2"`)
 	is(s, cells("owners", 2), "late, 3 s left")
 	s.set(func() { s.owners = invented().owners })
 	s.Await("it is back", cells("owners", 0)+` === "owner-1|owner-2"`)
 }
 
-// orders: what is sent is what was confirmed, and a session that is over is found out.
+// orders: the page sends the confirmed order, and detects an expired session.
 func (s *shown) orders() {
 	press := func(selector, text string) {
 		s.t.Helper()
@@ -40,47 +39,48 @@ func (s *shown) orders() {
 	press("header", "Log in")
 	s.Do(chromedp.SetValue("#token", aToken))
 	press("#dialog", "Log in")
-	s.says("#login", "Log out")
+	s.showsText("#login", "Log out")
 	press("#ranges", "Move…")
 	s.does(`document.getElementById("target").value = "owner-2"`)
 	press("#dialog", "See what that does")
-	s.says("#dialog-title", "to owner-2?")
+	s.showsText("#dialog-title", "to owner-2?")
 	is(s, `document.getElementById("dialog").open`, true)
 	press("#dialog", "Move")
 	s.Await("it is done", `!document.getElementById("dialog").open`)
 	s.set(func() {
 		if n := len(s.moved); n != 2 || !s.moved[0].GetDryRun() || s.moved[1].GetDryRun() || s.moved[1].GetOwner() != "owner-2" || s.moved[1].GetStart() != 0 || s.moved[1].GetLoseState() {
-			s.t.Errorf("%d orders were given: %v", n, s.moved)
+			s.t.Errorf("%d move orders: %v", n, s.moved)
 		}
 		s.plan = &leaseholdv1.Plan{Total: 12, Share: .5, ShareLost: .25}
 	})
 	press("#owners", "Drain…")
-	s.says("#dialog-body", "The state of 25 % of the keys would be LOST")
-	s.does(`document.getElementById("dialog-ok").click()`) // it was not meant
+	s.showsText("#dialog-body", "The state of 25 % of the keys would be LOST")
+	s.does(`document.getElementById("dialog-ok").click()`) // a state loss needs the check box
 	is(s, `document.getElementById("dialog").open`, true)
 	s.does(`document.getElementById("lose").click()`)
 	press("#dialog", "Drain")
 	s.Await("it is done", `!document.getElementById("dialog").open`)
 	s.set(func() {
 		if n := len(s.drained); n != 2 || !s.drained[0].GetDryRun() || s.drained[1].GetDryRun() || !s.drained[1].GetLoseState() || s.drained[1].GetOwner() != "owner-1" {
-			s.t.Errorf("%d drains were ordered: %v", n, s.drained)
+			s.t.Errorf("%d drain orders: %v", n, s.drained)
 		}
 	})
 	s.board.sessions.mu.Lock()
 	clear(s.board.sessions.open)
 	s.board.sessions.mu.Unlock()
 	press("#owners", "Drain…")
-	s.says("#dialog-body", "log in first")
+	s.showsText("#dialog-body", "log in first")
 	s.does(`document.getElementById("dialog").querySelector("form").requestSubmit()`) // there is nothing to confirm
 	s.Await("it is closed", `!document.getElementById("dialog").open`)
-	s.says("#login", "Log in")
+	s.showsText("#login", "Log in")
 	is(s, `document.querySelectorAll("#owners tbody button, #ranges tbody td:last-child button").length`, 0)
 }
 
-// becauses: what the history of a key says about why it is where it is.
-func (s *shown) becauses() {
+// reasons: the explanation of a key contains the reasons from its history.
+func (s *shown) reasons() {
 	w := &world{fakeAdmin: newFakeAdmin()}
 	d := &Dashboard{client: admin.NewLocal(w)}
+	const gone = "was lost. The plan that says so was made because owners have gone."
 	alice := leasehold.KeyOf("alice")
 	because := func(r leaseholdv1.Reason) { w.past[len(w.past)-1].Reason = r }
 	for _, step := range []struct {
@@ -92,8 +92,8 @@ func (s *shown) becauses() {
 		{func() { w.step(alice, false, 2, true) }, "with its state, from owner-1: the policy balanced or an operator wanted it"},
 		{func() { w.step(alice, false, 2, false) }, "the lease of owner-2 has ended (expired)"},
 		{func() { w.step(alice, false, 3, false) }, "when the lease of owner-2 had ended (expired); the state held under that was lost."},
-		{func() { because(leaseholdv1.Reason_REASON_GONE) }, "was lost. The plan that says so was made because owners have gone."},
-		{func() { w.change(table.Moved, leasehold.All, 9, someone(3), someone(3)) }, "had ended (expired); the state held under that was lost. The plan that says so was made because owners have gone. Leases that lay side by side were made one since."},
+		{func() { because(leaseholdv1.Reason_REASON_GONE) }, gone},
+		{func() { w.change(table.Moved, leasehold.All, 9, someone(3), someone(3)) }, "had ended (expired); the state held under that " + gone + " Leases that lay side by side were made one since."},
 		{func() { w.change(table.Moved, leasehold.All, 10, someone(4), someone(3)) }, "owner-4 has it, with its state, from owner-3"},
 		{func() { because(leaseholdv1.Reason_REASON_LOAD) }, "it was moved to divide the load, and the policy balanced chose owner-4."},
 		{func() { because(leaseholdv1.Reason_REASON_ORDER) }, "from owner-3: it was moved because an operator asked for it."},
@@ -111,16 +111,17 @@ func (s *shown) becauses() {
 		}
 		why := browsertest.Evaluate[string](s.Window, `import("/explain.js").then(({ why }) => why(`+string(text)+`))`)
 		if !strings.Contains(why, step.want) || len(e.History.Entries) != len(w.past) {
-			s.t.Errorf("it says %q with %d changes, want %q", why, len(e.History.Entries), step.want)
+			s.t.Errorf("explanation %q with %d changes, want %q", why, len(e.History.Entries), step.want)
 		}
 	}
 }
 
-// explains: the answer is to the last question, and to none when the namespace is another.
-func (s *shown) explains() {
+// explanations: only the response to the latest request is shown, and none after a change of the
+// namespace.
+func (s *shown) explanations() {
 	s.does(`document.getElementById("key").value = "alice"; document.querySelector("#search button").click()`)
-	s.says("#explanation", leasehold.KeyOf("alice").String()+`, the hash of "alice"`)
-	s.says("#why", "has it")
+	s.showsText("#explanation", leasehold.KeyOf("alice").String()+`, the hash of "alice"`)
+	s.showsText("#why", "has it")
 	is(s, `import("/explain.js").then(async ({ explain }) => {
 		const real = window.fetch, slow = [];
 		window.fetch = (...a) => a[0].includes("slow") ? new Promise(resolve => slow.push(() => resolve(real(...a)))) : real(...a);
@@ -132,12 +133,12 @@ func (s *shown) explains() {
 		return document.querySelector("#explanation .key").textContent;
 	})`, "4000000000000000")
 	s.does(`document.getElementById("key").value = "0xzz"; document.querySelector("#search button").click()`)
-	s.says("#why.bad", "No explanation: ")
+	s.showsText("#why.bad", "No explanation: ")
 	is(s, `document.getElementById("explanation").textContent`, "")
 	s.does(`document.getElementById("key").value = "bob"; document.querySelector("#search button").click()`)
-	s.says("#why", "has it")
+	s.showsText("#why", "has it")
 	s.does(`location.hash = "#/none"`)
-	s.says("#empty", "There is no namespace none.")
+	s.showsText("#empty", "There is no namespace none.")
 	is(s, `document.getElementById("why").textContent + document.getElementById("explanation").textContent`, "")
 	is(s, `document.querySelectorAll("#ranges tbody tr").length`, 0)
 	s.does(`location.hash = "#/pool"`)

@@ -6,8 +6,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// readable: in both themes there is enough contrast, whatever is stale; and everything has
-// a name for who does not see it.
+// readable: both themes have enough contrast, also when the page is stale, and every control has
+// an accessible name.
 func (s *shown) readable() {
 	for _, stale := range []bool{false, true} {
 		for _, scheme := range []string{"light", "dark"} {
@@ -49,7 +49,7 @@ func (s *shown) readable() {
 	s.Do(chromedp.EmulateViewport(1280, 1000))
 }
 
-// words: how numbers are written.
+// words: the format of numbers.
 func (s *shown) words() {
 	is(s, `import("/format.js").then(f => [f.duration(-1), f.duration(119.4), f.duration(120), f.duration(7199), f.duration(7200), f.duration(172799), f.duration(172800),
 		f.bytes(1023), f.bytes(1024), f.bytes("1073741824"), f.percent(.12345), f.count(1234567), f.counted(1, "x"), f.counted("2", "x"), f.number(1234.5),

@@ -14,13 +14,13 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// quarter is a fourth of the key space.
+// quarter returns a fourth of the key space.
 func quarter(i int) leasehold.Range {
 	return leasehold.Range{Start: leasehold.Key(i) << 62, Limit: leasehold.Key(i+1) << 62}
 }
 
-// invented is a manager with something in every section. Owner 1 has the first quarter and
-// the third, 2 has the second, and the last is vacant, which 3 has lost.
+// invented returns a manager with data for every section. Owner 1 has the first and third quarter,
+// owner 2 has the second, and owner 3 has lost the last, which is vacant.
 func invented() *world {
 	w := &world{fakeAdmin: newFakeAdmin()}
 	for i, owner := range []int{1, 2, 1, 3} {
@@ -42,14 +42,15 @@ func invented() *world {
 	}, {Start: uint64(quarter(3).Start), From: "owner-1", To: "owner-2"}}}
 	w.hot = &leaseholdv1.ListHotKeysResponse{Keys: []*leaseholdv1.HotKey{{Key: 0x4000000000000001, Rate: 12.34, Owner: "owner-2"}}}
 	w.lookups = &leaseholdv1.ListLookupsResponse{Total: 700, Lookups: []*leaseholdv1.LookupStatus{
-		{Addr: "10.0.0.9:1", ConnectedFor: 3600e9, Heard: 2e9, Lsn: 5}, {Addr: "10.0.0.9:1", ConnectedFor: 60e9, Heard: 1e9, Lsn: 4, Behind: 1},
+		{Addr: "10.0.0.9:1", ConnectedFor: 3600e9, Heard: 2e9, Lsn: 5},
+		{Addr: "10.0.0.9:1", ConnectedFor: 60e9, Heard: 1e9, Lsn: 4, Behind: 1},
 	}}
 	w.members = &leaseholdv1.ListMembersResponse{Members: []*leaseholdv1.Member{{Name: "m2", PeerUrls: []string{"http://10.0.0.2:7500"}}}}
 	w.besides = &leaseholdv1.GetStatusResponse{
 		Store: "in a dream", Warnings: []string{"something is odd"},
 		Managers: []*leaseholdv1.ManagerStatus{
-			{Addr: "m1:7400", Leads: true, Heard: true, Build: "v1"},
-			{Addr: "m2:7400", Heard: true, HeardAgo: 3e9, Http: "0.0.0.0:7401"},
+			{Addr: "m1:7400", Build: "v1", Leads: true, Heard: true},
+			{Addr: "m2:7400", Http: "0.0.0.0:7401", Heard: true, HeardAgo: 3e9},
 			{Addr: "m3:7400", Heard: true, HeardAgo: 130e9},
 			{Addr: "m4:7400"},
 		},
@@ -87,22 +88,22 @@ func TestSections(t *testing.T) {
 	is(s, `Object.fromEntries([...document.querySelectorAll("#figures > div")].map(d => [d.children[0].textContent, d.children[1].textContent]))["keys without an owner"]`, "25 %")
 	is(s, `document.querySelectorAll("#figures .trouble").length`, 2)
 	for _, text := range []string{"something is odd", "m1:7400 leads, v1", "m2:7400 standby", "m3:7400 silent for 2 min", "m4:7400 no contact", "m2 at http://10.0.0.2:7500 does not respond", "m0:7400, term 1", "since Nov 14, 2023"} {
-		s.says("#managers", text)
+		s.showsText("#managers", text)
 	}
 	is(s, `[...document.querySelectorAll("#managers a")].map(a => a.getAttribute("href")).join()`, "http://m2:7401/#/pool")
-	s.says("#events .granted", "owner-2 got 4000000000000000-8000000000000000, generation 2: to divide the load")
-	s.says("#events .vacated", "owner-3 lost c000000000000000-end, and its state is lost: expired, generation 4")
-	s.says("#events .leader", "m1:7400 leads, term 1")
+	s.showsText("#events .granted", "owner-2 got 4000000000000000-8000000000000000, generation 2: to divide the load")
+	s.showsText("#events .vacated", "owner-3 lost c000000000000000-end, and its state is lost: expired, generation 4")
+	s.showsText("#events .leader", "m1:7400 leads, term 1")
 	is(s, `document.querySelectorAll("#events li").length`, 6)
 
 	t.Run("the ring is to scale", func(t *testing.T) { s.in(t).ring() })
 	t.Run("tables are sorted and filtered", func(t *testing.T) { s.in(t).tables() })
 	t.Run("events are filtered", func(t *testing.T) { s.in(t).filters() })
-	t.Run("who reads or types is left in peace", func(t *testing.T) { s.in(t).peace() })
+	t.Run("focus and scroll position stay", func(t *testing.T) { s.in(t).keepsFocus() })
 	t.Run("it can be read", func(t *testing.T) { s.in(t).readable() })
 	t.Run("words and numbers", func(t *testing.T) { s.in(t).words() })
-	t.Run("owners go and are late", func(t *testing.T) { s.in(t).changing() })
+	t.Run("owners leave and are late", func(t *testing.T) { s.in(t).ownerStates() })
 	t.Run("orders", func(t *testing.T) { s.in(t).orders() })
-	t.Run("why a key is where it is", func(t *testing.T) { s.in(t).becauses() })
-	t.Run("explanations", func(t *testing.T) { s.in(t).explains() })
+	t.Run("why a key is where it is", func(t *testing.T) { s.in(t).reasons() })
+	t.Run("explanations", func(t *testing.T) { s.in(t).explanations() })
 }

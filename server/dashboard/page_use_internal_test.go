@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// ring: the colour at each place of the canvas is that of who has the keys there, what is
-// selected is what was clicked at, and keys go from range to range.
+// ring: each place of the canvas has the colour of its owner. A click selects the range at its
+// place, and the arrow keys select the next range.
 func (s *shown) ring() {
 	is(s, `Promise.all([import("/model.js"), import("/format.js")]).then(([{ model }, { colour, darkness }]) => {
 		const canvas = document.getElementById("ring"), context = canvas.getContext("2d"), size = canvas.width;
@@ -44,15 +44,15 @@ func (s *shown) ring() {
 	is(s, `document.getElementById("selected").textContent.includes("vacant for")`, true)
 }
 
-// TestCrowdedRing: where there are more ranges than can be drawn, who has most of a place is
-// what is seen there.
+// TestCrowdedRing: with more ranges than pixels, each place shows the owner with the largest share
+// of it.
 func TestCrowdedRing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
 	w := &world{fakeAdmin: newFakeAdmin()}
 	const pairs = 2048
-	for i := range 2 * pairs { // of each pair the first has three quarters: owner 1 up to the middle, and owner 2 from there on
+	for i := range 2 * pairs { // the first of each pair has three quarters: owner 1 in the first half of the ring, owner 2 in the second
 		const width = 1 << 53
 		keys := leasehold.Range{Start: leasehold.Key(i/2) * width}
 		keys.Limit = keys.Start + width/4*3
@@ -77,7 +77,7 @@ func TestCrowdedRing(t *testing.T) {
 	})`, "owner-1 owner-1 owner-1 owner-1 owner-2 owner-2 owner-2 owner-2")
 }
 
-// tables: by what they are sorted and filtered is what they show.
+// tables: sorting and filtering apply to the shown text.
 func (s *shown) tables() {
 	sort := func(section string, column int) {
 		s.does(fmt.Sprintf(`document.querySelector("#%s thead th:nth-child(%d) button").click()`, section, column+1))
@@ -120,7 +120,7 @@ func (s *shown) tables() {
 	})`, "0,20,1 to 20 of 45 rows,true,false | 20,20,21 to 40 of 45 rows,false,false | 40,5,41 to 45 of 45 rows,false,true | 20,20,21 to 40 of 45 rows,false,false | 0,3,3 rows,true,true")
 }
 
-// filters: only events that are wanted are shown, and the newest first.
+// filters: only events of the selected kinds are shown, newest first.
 func (s *shown) filters() {
 	const words = `[...document.querySelectorAll("#events li b")].map(b => b.textContent).join()`
 	is(s, words, "leader,lost,granted,granted,granted,granted")
@@ -139,8 +139,8 @@ func (s *shown) filters() {
 	is(s, words, "leader,lost,granted,granted,granted,granted")
 }
 
-// peace: while the table changes, the focus stays, and so does what somebody reads.
-func (s *shown) peace() {
+// keepsFocus: while the table changes, the focus and the scroll position stay.
+func (s *shown) keepsFocus() {
 	s.does(`import("/main.js"); document.querySelector("#ranges tbody tr:nth-child(3) button").focus(); window.focused = document.activeElement`)
 	s.does(`document.querySelector("#events").style.maxHeight = "3rem"; document.querySelector("#events").scrollTop = 40; window.line = document.querySelector("#events .vacated")`)
 	s.does(`window.from = window.line.getBoundingClientRect().top - document.querySelector("#events").getBoundingClientRect().top`)
@@ -151,7 +151,7 @@ func (s *shown) peace() {
 	s.Await("the changes are shown", fmt.Sprintf(`document.querySelectorAll("#ranges tbody tr").length === %d`, rows+3))
 	is(s, `document.activeElement === window.focused && window.focused.isConnected`, true)
 	is(s, `window.focused.textContent`, "8000000000000000-c000000000000000")
-	s.does(`window.focused.click()`) // the third range is the sixth by now
+	s.does(`window.focused.click()`) // the third range is now the sixth
 	is(s, `document.querySelector("#selected dd").textContent`, "8000000000000000-c000000000000000")
 	is(s, `window.line.isConnected`, true)
 	is(s, `Math.abs(window.line.getBoundingClientRect().top - document.querySelector("#events").getBoundingClientRect().top - window.from) < 2`, true)
@@ -160,9 +160,9 @@ func (s *shown) peace() {
 	s.Await("the change is shown", fmt.Sprintf(`document.querySelectorAll("#ranges tbody tr").length === %d`, rows+4))
 	is(s, `document.activeElement === window.focused && window.focused.isConnected`, true)
 	s.does(`window.focused.click()`)
-	s.says("#explanation", "8000000000000000-c000000000000000")
+	s.showsText("#explanation", "8000000000000000-c000000000000000")
 	is(s, `document.querySelector("#selected .quiet").textContent`, "range 7 of 8 ranges")
-	for i := range 2 { // everybody gets a snapshot, and nothing besides
+	for i := range 2 { // each viewer receives only a snapshot
 		s.hangUp()
 		s.step(leasehold.Key(i+1)<<55, true, 1, true)
 		rows++

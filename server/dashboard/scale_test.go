@@ -21,7 +21,7 @@ const (
 	manyRanges = 64_000
 )
 
-// crowd joins many owners at once, and waits until all keys are theirs.
+// crowd joins many owners at once, and waits until all keys have an owner.
 func (f *fleet) crowd(n int) []*owner.Owner {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*browserPatience)
@@ -56,7 +56,7 @@ func (f *fleet) crowd(n int) []*owner.Owner {
 	return all
 }
 
-// large is a namespace in which every owner has 64 ranges.
+// large returns a namespace in which every owner has 64 ranges.
 func large() *leaseholdv1.NamespaceConfig {
 	return &leaseholdv1.NamespaceConfig{
 		Policy: "consistent", VirtualNodes: 64,
@@ -64,8 +64,8 @@ func large() *leaseholdv1.NamespaceConfig {
 	}
 }
 
-// TestMany: with 1,000 owners and 64,000 ranges the page is there within a second, and a
-// change is on it within another.
+// TestMany: with 1,000 owners and 64,000 ranges the page loads within a second, and shows a change
+// within another.
 func TestMany(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -91,12 +91,12 @@ func TestMany(t *testing.T) {
 			w.agrees(f)
 			continue
 		}
-		w.says("#owners .count", "1 to 20 of 1,000 owners")
+		w.showsText("#owners .count", "1 to 20 of 1,000 owners")
 		if browsertest.Screenshots() {
 			w.Do(chromedp.EmulateViewport(1280, 1000))
 			w.Shoot("many")
 		}
-		// Wall time in the page against wall time here: it is the same computer.
+		// Page and test run on one computer and share the wall clock.
 		browsertest.Evaluate[bool](w.Window, `(new MutationObserver((_, o) => {
 			if (/server-0500 lost \S+ and its state is lost: (left|expired)/.test(document.querySelector("#events").textContent)) { window.shownAt = Date.now(); o.disconnect(); }
 		}).observe(document.getElementById("events"), { childList: true }), true)`)
@@ -106,15 +106,14 @@ func TestMany(t *testing.T) {
 		w.Await("the loss is shown", `Boolean(window.shownAt)`)
 		late := browsertest.Evaluate[float64](w.Window, `window.shownAt`) - lost
 		t.Logf("a loss is shown %.0f ms after it was written", late)
-		if late > 5000 { // a second, on a computer with nothing else to do
+		if late > 5000 { // a second on an idle computer
 			t.Errorf("a loss is shown %.0f ms after it was written", late)
 		}
 		w.agrees(f)
 	}
 }
 
-// lossOf returns when the first loss by an owner's end was written, in milliseconds since
-// 1970; 0 if there was none.
+// lossOf returns the time of the first loss by an owner, in milliseconds since 1970, or 0.
 func (f *fleet) lossOf(name string) float64 {
 	answer, err := f.admin().ListChanges(context.Background(), &leaseholdv1.ListChangesRequest{Version: wire.Version, Namespace: pool, Most: 1000})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// work keeps owners busy, some keys more than others, until the test ends.
+// work sends checks to owners, with some hot keys, until the test ends.
 func work(t *testing.T, owners []*owner.Owner) {
 	t.Helper()
 	done := make(chan struct{})
@@ -44,7 +44,7 @@ func work(t *testing.T, owners []*owner.Owner) {
 	t.Cleanup(func() { close(done); working.Wait() })
 }
 
-// dark has the page look as it does for who likes it dark.
+// dark selects the dark or the light theme.
 func (w *window) dark(yes bool) {
 	w.t.Helper()
 	scheme := "light"
@@ -59,8 +59,8 @@ func (w *window) dark(yes bool) {
 	}))
 }
 
-// TestScreenshots makes the pictures of the documentation: make screenshots. Without the
-// flag it goes the same way, so that the command works when somebody wants it.
+// TestScreenshots makes the screenshots of the documentation: make screenshots. Without the flag
+// it runs the same steps, so that the command stays usable.
 func TestScreenshots(t *testing.T) {
 	browser := browsertest.Start(t)
 	f := startFleet(t, 3, &leaseholdv1.NamespaceConfig{})
@@ -77,7 +77,7 @@ func TestScreenshots(t *testing.T) {
 	w.Await("loads are known", `[...document.querySelectorAll("#owners .bar")].filter(b => !b.parentElement.textContent.startsWith("0/s")).length === 6`)
 	w.Do(chromedp.SetValue("#key", "alice"))
 	w.press("#search", "Explain")
-	w.says("#why", "has it")
+	w.showsText("#why", "has it")
 	w.Do(chromedp.EmulateViewport(1280, 1500))
 	w.Shoot("overview")
 	w.dark(true)
@@ -85,7 +85,7 @@ func TestScreenshots(t *testing.T) {
 	w.Do(chromedp.SetValue("#token", token))
 	w.press("#dialog", "Log in")
 	w.press("#owners", "Drain…")
-	w.says("#plan", "with their state")
+	w.showsText("#plan", "with their state")
 	w.Do(chromedp.EmulateViewport(1280, 1000))
 	w.Shoot("drain-dark")
 	w.press("#dialog", "Cancel")

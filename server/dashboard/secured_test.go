@@ -169,7 +169,7 @@ func (s *secured) write(text string) {
 	}
 }
 
-// change puts another policy in force.
+// change activates another policy.
 func (s *secured) change(text string) {
 	s.t.Helper()
 	s.write(text)
@@ -213,7 +213,7 @@ func (s *secured) person(dir string) *person {
 	return &person{t: s.t, url: s.url, client: &http.Client{Jar: jar, Transport: transport}, header: make(map[string]string)}
 }
 
-// loggedIn returns a visitor who has logged in.
+// loggedIn returns a visitor with a session.
 func (s *secured) loggedIn(token string) *person {
 	s.t.Helper()
 	p := s.person("")
@@ -269,13 +269,13 @@ func (p *person) do(method, path, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// A says is the dashboard's description of a visitor.
-type says struct {
+// A sessionInfo is the dashboard's description of a visitor.
+type sessionInfo struct {
 	Possible, Required, LoggedIn, Admin bool
 	Who, CSRF                           string
 }
 
-func (p *person) session(namespace string) (out says) {
+func (p *person) session(namespace string) (out sessionInfo) {
 	p.t.Helper()
 	code, text := p.do(http.MethodGet, "/api/session?namespace="+namespace, "")
 	if err := json.Unmarshal([]byte(text), &out); err != nil || code != http.StatusOK {
@@ -291,7 +291,7 @@ func (p *person) login(token string) (int, string) {
 		p.t.Fatal(err)
 	}
 	code, text := p.do(http.MethodPost, "/api/login", string(body))
-	var out says
+	var out sessionInfo
 	if json.Unmarshal([]byte(text), &out) == nil {
 		p.csrf = out.CSRF
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A thinLine takes 4 KiB a second, and nothing after its deadline.
+// A thinLine accepts 4 KiB a second, and no data after its deadline.
 type thinLine struct {
 	httptest.ResponseRecorder
 	deadline time.Time
@@ -30,7 +30,7 @@ func (l *thinLine) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// A large table arrives over a line on which it takes minutes, as long as it flows.
+// TestThinLine: a large table reaches a slow viewer after minutes, as long as data flows.
 func TestThinLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		line := &thinLine{ResponseRecorder: *httptest.NewRecorder()}
@@ -41,7 +41,7 @@ func TestThinLine(t *testing.T) {
 			t.Error(err)
 		}
 		if took := time.Since(begun); took < 3*writePatience {
-			t.Errorf("it took %v: the line is too good to prove anything", took)
+			t.Errorf("it took %v: the line is too fast for this test", took)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// dark has a page look as it does for who likes it so: light or dark.
+// dark selects the light or the dark theme of a page.
 func dark(w *browsertest.Window, scheme string) {
 	w.Do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

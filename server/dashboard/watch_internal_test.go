@@ -45,7 +45,7 @@ func (c *client) leaders() (terms []string) {
 
 // A new leader appears in the events, although the watch breaks when the old one fails; a leader that
 // stays appears only once.
-func TestNewLeaderIsToldOf(t *testing.T) {
+func TestNewLeaderIsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
 		c, read := looking(t, w)
@@ -63,7 +63,7 @@ func TestNewLeaderIsToldOf(t *testing.T) {
 }
 
 // If a manager responds but the watch fails, the table is marked as stale.
-func TestTableThatIsNotFollowed(t *testing.T) {
+func TestFailedWatchMarksTableAsStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
 		c, read := looking(t, w)
@@ -74,12 +74,12 @@ func TestTableThatIsNotFollowed(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		read()
 		if c.live.Stale != nil {
-			t.Errorf("after 2 s it says that it is out of touch: %v", c.live.Stale)
+			t.Errorf("stale after only 2 s: %v", c.live.Stale)
 		}
 		time.Sleep(4 * time.Second)
 		read()
 		if st := c.live.Stale; st == nil || st.Since != since || !strings.Contains(st.Why, "256 are watching") {
-			t.Fatalf("after 6 s it says %+v, want since %d that 256 are watching", st, since)
+			t.Fatalf("stale after 6 s: %+v, want since %d and the watch limit", st, since)
 		}
 		w.set(func() { w.deaf = nil })
 		w.step(1, false, 1, false)
@@ -92,7 +92,7 @@ func TestTableThatIsNotFollowed(t *testing.T) {
 }
 
 // A viewer that connects while the watch fails receives the reason, and is not blocked.
-func TestTableThatIsNeverRead(t *testing.T) {
+func TestViewerReceivesReasonOfFailedWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
 		w.deaf = leasehold.Errorf("watch", leasehold.ErrLimit, "", "256 are watching already")
@@ -100,14 +100,14 @@ func TestTableThatIsNeverRead(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		read()
 		if st := c.live.Stale; st == nil || !strings.Contains(st.Why, "256 are watching") {
-			t.Errorf("it says %+v, want that 256 are watching", st)
+			t.Errorf("stale: %+v, want the watch limit", st)
 		}
 	})
 }
 
 // A deleted namespace is not displayed; a new one of the same name is, from its own
 // start.
-func TestNamespaceIsDeletedAndMadeAgain(t *testing.T) {
+func TestNamespaceIsDeletedAndRecreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fakeAdmin: newFakeAdmin()}
 		c, read := looking(t, w)

@@ -13,11 +13,10 @@ import (
 	"github.com/leasehold-dev/leasehold/server/browsertest"
 )
 
-// browserPatience is how long something may take that should take a moment. It is spent
-// only when a test fails.
+// browserPatience is the timeout of browser conditions. Only a failing test waits so long.
 const browserPatience = browsertest.Patience
 
-// A window is one of a browser, with a dashboard in it.
+// A window is a browser window with a dashboard.
 type window struct {
 	*browsertest.Window
 	t *testing.T
@@ -28,10 +27,10 @@ func open(browser *browsertest.Browser, t *testing.T, url string) *window { //no
 	return &window{browser.Open("dashboard", url, 1280, 900), t}
 }
 
-// says waits until an element has a text in it.
-func (w *window) says(selector, text string) {
+// showsText waits until an element contains a text.
+func (w *window) showsText(selector, text string) {
 	w.t.Helper()
-	w.Await(fmt.Sprintf("%s says %q", selector, text),
+	w.Await(fmt.Sprintf("%s shows %q", selector, text),
 		fmt.Sprintf(`[...document.querySelectorAll(%q)].some(e => e.textContent.includes(%q))`, selector, text))
 }
 
@@ -43,7 +42,7 @@ func (w *window) press(selector, text string) {
 	browsertest.Evaluate[bool](w.Window, "("+button+".click(), true)")
 }
 
-// A shownTable is a table as the page has it, or the API.
+// A shownTable is a table of the page or of the API.
 type shownTable struct {
 	LSN  string
 	Rows [][5]string // start, limit, owner, generation, lost
@@ -59,7 +58,7 @@ func (w *window) table() (shown shownTable) {
 	return shown
 }
 
-// table is the table as the API has it.
+// table returns the table of the API.
 func (f *fleet) table() (listed shownTable) {
 	f.t.Helper()
 	all, err := admin.NewLocal(f.admin()).Ranges(context.Background(), pool, "")
@@ -79,7 +78,7 @@ func (f *fleet) table() (listed shownTable) {
 	return listed
 }
 
-// agrees waits until the page has the very table that the API has.
+// agrees waits until the page shows exactly the API's table.
 func (w *window) agrees(f *fleet) {
 	w.t.Helper()
 	diff := ""
@@ -90,11 +89,11 @@ func (w *window) agrees(f *fleet) {
 			if diff = cmp.Diff(listed, shown); diff == "" {
 				return
 			}
-			break // the same LSN and another table: that does not go away
+			break // a different table at the same LSN does not change
 		}
 		diff = fmt.Sprintf("the page is at LSN %s, and the API at %s", shown.LSN, listed.LSN)
-		time.Sleep(50 * time.Millisecond) // a browser cannot be waited for otherwise
+		time.Sleep(50 * time.Millisecond) // the browser has no event for this
 	}
 	w.Shoot("failed")
-	w.t.Fatalf("the page does not show what the API says: %.2000s", diff)
+	w.t.Fatalf("the page differs from the API: %.2000s", diff)
 }
