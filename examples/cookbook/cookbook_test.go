@@ -1,4 +1,4 @@
-// Package cookbook has the recipes of docs/cookbook.md, each in a package of its own.
+// Package cookbook has the recipes of docs/cookbook.md, one package per recipe.
 package cookbook
 
 import (
@@ -33,6 +33,6 @@ func TestCookbookShowsTheRecipes(t *testing.T) {
 	}
 	text, err := os.ReadFile("../../docs/cookbook.md")
 	if n := len(shown); err != nil || strings.Count(string(text), "**Lost in a crash:**") != n || strings.Count(string(text), "**Not lost:**") != n {
-		t.Errorf("docs/cookbook.md does not state for each of %d recipes what a crash loses, and what is not lost (%v)", n, err)
+		t.Errorf("docs/cookbook.md does not state for each of %d recipes the losses in a crash, and the state that survives (%v)", n, err)
 	}
 }
