@@ -43,6 +43,9 @@ func handler(counters *leasemap.Map[int]) http.Handler {
 }
 
 func main() {
+	if len(os.Args) != 3 {
+		log.Fatal("usage: tutorial HOST:PORT MANAGER")
+	}
 	self, manager := os.Args[1], os.Args[2]
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -44,8 +44,10 @@ func OneArgument(what string) cobra.PositionalArgs {
 // Group returns a command that only has subcommands. Without one it prints its help.
 func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: rejectUnknownSubcommand,
+		Use: use, Short: short, Long: long, Args: rejectUnknownSubcommand, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		// The flags of a misspelled subcommand are no error: its name is.
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 	}
 	cmd.AddCommand(commands...)
 	return cmd
@@ -55,7 +57,11 @@ func rejectUnknownSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s has no subcommand %q", cmd.CommandPath(), args[0])
+	err := fmt.Errorf("%s has no subcommand %q", cmd.CommandPath(), args[0])
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		err = fmt.Errorf("%w: the closest is %s", err, similar[0])
+	}
+	return err
 }
 
 // ParseBytes parses a number of bytes, such as 1048576, 512MiB or 8GiB.

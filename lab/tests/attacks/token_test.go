@@ -89,9 +89,9 @@ func TestTokens(t *testing.T) {
 	c.attack(t, "a token removed while its stream is open", func(t *testing.T) {
 		stream := c.openFollow(t, nil, namespace, "authorization", "Bearer "+k.tokens["guest"])
 		k.write(t, k.policy, k.text())
-		wantEnd(t, stream, "replaced or taken away")
+		wantEnd(t, stream, "replaced or removed")
 		c.refuses(t, &callCase{header: []string{"authorization", "Bearer " + k.tokens["guest"]}, method: follow, want: codes.Unauthenticated, reason: "not known"})
-		c.wantAudited(t, "token:guest", follow, "replaced or taken away")
+		c.wantAudited(t, "token:guest", follow, "replaced or removed")
 	})
 	c.attack(t, "a rule removed while its stream is open", func(t *testing.T) {
 		stream := c.openFollow(t, k.certificate(t, "owner/other/mallory"), other)
