@@ -306,6 +306,9 @@ var shells = []Mutant{
 	// The simulator finds it in world 3,667 of --owners 2 --managers 3 --namespaces 1
 	// --faults move-range=30,manager-crash=30,manager-pause=20,isolate=30,loss=10, and in no other of 24,000.
 	{Name: "new-leader-gets-no-time", Package: "./internal/core/machine/owner", Test: "TestConfirmedStateIsKeptForEachLeader"},
+	{Name: "rest-of-an-awaited-lease-offered-again", Package: "./internal/core/machine/manager", Test: "TestRestOfAnAwaitedLeaseIsFreed"},
+	{Name: "goodbye-before-the-target-returns", Package: "./internal/core/machine/manager", Test: "TestGoodbyeWaitsForAnAwaitedTarget"},
+	{Name: "collecting-replies-keep-nothing", Package: "./internal/core/machine/owner", Test: "TestConfirmedStateIsKeptWhileALeaderCollects"},
 	{Name: "decided-leader-waits-for-acks", Package: "./internal/core/machine/manager", Test: "TestDecidedLeaderSendsOrdersAtOnce"},
 }
 

@@ -111,3 +111,72 @@ func TestDecidedLeaderSendsOrdersAtOnce(t *testing.T) {
 		t.Errorf("the owner is sent %+v, want a recall of the range for b", r)
 	}
 }
+
+// awaitedMove returns a successor that waits for the target of a move behind an earlier session of its name. The source
+// has released the range of the move, and the adjacent one in the same lease.
+func awaitedMove(t *testing.T) (next *paperLeader, a, b *paperOwner, moved, rest leasehold.Range, recorded int) {
+	t.Helper()
+	l, p, a, b, d := begunMove(t)
+	since := b.moving.last.Arrivals[0].Since
+	first := *b.holder
+	first.Session = leasehold.Session{99}
+	elsewhere, rest := cell(4, 5), cell(0, 1)
+	l.log = append(l.log,
+		table.Change{LSN: 2, Kind: table.Vacated, Range: elsewhere, Generation: 1, Holder: a.holder, Cause: leasehold.CauseReleased},
+		table.Change{LSN: 3, Kind: table.Granted, Range: elsewhere, Generation: 2, Holder: &first})
+	a.releases(elsewhere)
+	a.reports(d, protocol.MoveDone)
+	a.releases(d.Range)
+	a.releases(rest)
+	b.moving.imports = []protocol.Import{importOf(d, since)}
+	next = l.inherit(p, a, b)
+	return next, a, b, d.Range, rest, len(next.log)
+}
+
+// Only the part of a lease whose state is with such a target stays in the table. The rest is freed at once, and not
+// offered to the source again.
+func TestRestOfAnAwaitedLeaseIsFreed(t *testing.T) {
+	next, a, _, moved, rest, recorded := awaitedMove(t)
+	a.returns()
+	next.settle()
+	freed := false
+	for _, c := range next.log[recorded:] {
+		if c.Kind == table.Vacated && c.Range.Overlaps(moved) {
+			t.Errorf("%v is recorded, and its target may return", c)
+		}
+		freed = freed || c.Kind == table.Vacated && c.Range == rest
+	}
+	if !freed {
+		t.Errorf("%v is not freed: %v", rest, next.log[recorded:])
+	}
+	a.wantDepartures(moved)
+}
+
+// A source that leaves is not answered before the target has returned or its time is over: the state is not lost.
+func TestGoodbyeWaitsForAnAwaitedTarget(t *testing.T) {
+	next, a, b, moved, _, recorded := awaitedMove(t)
+	a.returns()
+	next.settle()
+	next.advance(time.Second) // later than the takeover
+	a.send()
+	next.settle()
+	a.leave()
+	for _, c := range next.log[recorded:] {
+		if c.Kind == table.Vacated && c.Range.Overlaps(moved) {
+			t.Errorf("%v is recorded, and its target may return", c)
+		}
+	}
+	for range 160 { // it repeats the request
+		next.advance(time.Second / 2)
+		b.send()
+		a.leave()
+		b.obey()
+	}
+	done := false
+	for _, c := range next.log[recorded:] {
+		done = done || c.Kind == table.Moved && c.Holder.Session == b.holder.Session && c.Range == moved
+	}
+	if !done {
+		t.Errorf("the move is not recorded: %v", next.log[recorded:])
+	}
+}

@@ -70,15 +70,8 @@ func (m *Machine) awaitTargets(now mono.Instant, p *peer, reports []protocol.Mov
 	slices.SortFunc(p.moves.awaiting, func(a, b protocol.MoveReport) int { return cmp.Compare(a.Range.Start, b.Range.Start) })
 }
 
-// awaits reports whether a lease that its holder has let go of stays in the table for now, since a part of its state
-// went to a target that may yet return.
-func (v *peerMoves) awaits(l leasehold.Lease) bool {
-	return slices.ContainsFunc(v.awaiting, func(rep protocol.MoveReport) bool {
-		return l.Generation <= rep.Newest && rep.Range.Overlaps(l.Range)
-	})
-}
-
-// withoutAwaited returns what of a peer's leases it has not let go of for such a target.
+// withoutAwaited returns the parts of a peer's leases whose state did not go to a target that may return. The other
+// parts stay in the table and are not offered.
 func (v *peerMoves) withoutAwaited(leases []leasehold.Lease) []leasehold.Lease {
 	if len(v.awaiting) == 0 {
 		return leases

@@ -286,7 +286,7 @@ func (m *Machine) detectIdle(now mono.Instant) {
 // idle reports whether p, which is leaving, has nothing left to wait for. An owner past its deadline takes no
 // ranges, unless an outage gave it more time to return.
 func (m *Machine) idle(now mono.Instant, p *peer) bool {
-	if !p.exit.parting() || m.plan.replan || m.plan.rescan || len(p.moves.out)+len(p.moves.in)+len(p.moves.handed) > 0 {
+	if !p.exit.parting() || m.plan.replan || m.plan.rescan || len(p.moves.out)+len(p.moves.in)+len(p.moves.handed)+len(p.moves.awaiting) > 0 {
 		return false
 	}
 	for i := range p.moves.imports {

@@ -263,16 +263,14 @@ func (m *Machine) retire(p *peer) {
 func (m *Machine) reconcile(now mono.Instant, p *peer, r *protocol.LeaseRequest) {
 	gone := protocol.Missing(p.held.leases, r.Leases)
 	if len(gone) == 0 && len(p.held.fresh) == 0 {
+		p.moves.awaiting = nil
 		return
 	}
 	var given []freed
 	pending := map[leasehold.Generation]protocol.Seq{}
 	reports := m.history.credible(p, r.Moves)
 	m.awaitTargets(now, p, reports)
-	for _, l := range gone {
-		if p.moves.awaits(l) {
-			continue
-		}
+	for _, l := range p.moves.withoutAwaited(gone) {
 		first, fresh := p.held.fresh[l.Generation]
 		neverHad := fresh && (first == 0 || first > r.Applied)
 		_, moved := p.held.tickets[l.Generation]
@@ -338,8 +336,12 @@ func (m *Machine) causeOf(p *peer, l leasehold.Lease, wanted *seat) leasehold.Ca
 // acknowledge the newest message.
 func (m *Machine) goodbye(now mono.Instant, r *protocol.LeaseRequest) {
 	if p := m.members.sessions[r.Holder.Session]; p != nil {
+		reports := m.history.credible(p, r.Moves)
+		if m.awaitTargets(now, p, reports); len(p.moves.awaiting) > 0 {
+			return // the owner repeats the request: its state may be with a target that returns
+		}
 		m.emit(Note{What: NoteLeft, Owner: r.Holder.Owner, Leases: len(p.held.leases)})
-		m.releaseHandedOver(now, p, m.history.credible(p, r.Moves), leasehold.CauseLeft)
+		m.releaseHandedOver(now, p, reports, leasehold.CauseLeft)
 		m.remove(p, leasehold.CauseLeft)
 	}
 	if len(m.freed.goodbyes) < m.cfg.MaxOwners {
@@ -420,12 +422,12 @@ func (m *Machine) sendLeases(now mono.Instant, p *peer) {
 			reply.Contender = s.contender.holder
 		}
 		reply.Offers = m.offersTo(p)
-		p.moves.orders = false
 		// An undecided leader gives no orders, and the owner must conclude nothing from that: moves of leaders
 		// before it are not over. It sends no acknowledgement before its next renewal.
 		if reply.Collecting = m.history.undecided() && !p.claims.suspended; reply.Collecting {
 			break
 		}
+		p.moves.orders = false
 		p.acks.unacked = p.acks.unacked || !m.plan.keepsAsIs(p)
 		reply.Departures, reply.Arrivals = p.departures(), p.moves.arrivals()
 		reply.Draining, reply.Idle = p.exit.draining, m.idle(now, p)

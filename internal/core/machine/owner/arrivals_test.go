@@ -306,6 +306,19 @@ func TestConfirmedStateIsKeptForEachLeader(t *testing.T) {
 	}
 }
 
+// A leader that gives no orders yet may need longer than KeepSuspended and the usual time together.
+func TestConfirmedStateIsKeptWhileALeaderCollects(t *testing.T) {
+	s := newMoverKeeping(t, time.Second)
+	s.receive(1, s.orders(nil, arrival(1, 10, 20)))
+	s.step(1, owner.Imported{Ticket: ticket(1)})
+	for now := s.nextRequest(); now < mono.Instant(time.Minute); now = s.nextRequest() {
+		r := s.orders(nil)
+		r.Term, r.Collecting = 2, true
+		s.receive(now, r)
+		s.wantReports("has 1")
+	}
+}
+
 // After the lease duration is reduced, a leader may still wait for longer leases. The target waits as long.
 func TestConfirmedStateOutlastsLongerLeases(t *testing.T) {
 	s := importedTarget(t, span(10, 20))

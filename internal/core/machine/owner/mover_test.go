@@ -25,8 +25,13 @@ var other = &table.Holder{Owner: "p", Session: leasehold.Session{2}, Addr: "b", 
 // them.
 func newMover(t *testing.T, leases ...leasehold.Lease) *server {
 	t.Helper()
+	return newMoverKeeping(t, time.Hour, leases...)
+}
+
+func newMoverKeeping(t *testing.T, keepSuspended time.Duration, leases ...leasehold.Lease) *server {
+	t.Helper()
 	cfg := serverConfig()
-	cfg.KeepSuspended = time.Hour
+	cfg.KeepSuspended = keepSuspended
 	cfg.Mover = "a"
 	m, err := owner.New(0, cfg)
 	if err != nil {

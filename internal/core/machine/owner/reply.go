@@ -28,7 +28,11 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 	}
 	m.renewal.nextSend = m.cfg.Beats.Last(m.renewal.sentAt.Add(m.jitter(m.leader.timing.Renew)), m.leader.timing.Renew)
 	changed := m.adopt(now, r)
-	if !m.Quarantined(now) && !r.Collecting {
+	switch {
+	case m.Quarantined(now):
+	case r.Collecting:
+		m.keepCollected(now)
+	default:
 		m.applyMoves(now, r)
 	}
 	if changed || first || m.renewal.sendOnReply {

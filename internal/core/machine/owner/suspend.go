@@ -67,9 +67,19 @@ func (m *Machine) keepArrivals(now mono.Instant) {
 		if !a.confirmed || a.lease.Generation != 0 {
 			continue
 		}
+		until := a.until
 		a.until = mono.Never
 		if m.cfg.KeepSuspended > 0 {
-			a.until = now.Add(m.cfg.KeepSuspended)
+			a.until = max(until, now.Add(m.cfg.KeepSuspended))
+		}
+	}
+}
+
+// keepCollected keeps confirmed state while a leader replies that gives no orders yet.
+func (m *Machine) keepCollected(now mono.Instant) {
+	for _, a := range m.moves.arrivals {
+		if a.confirmed && a.lease.Generation == 0 && a.until != mono.Never {
+			m.keepFrom(now, a)
 		}
 	}
 }
