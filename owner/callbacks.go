@@ -215,7 +215,7 @@ func (d *difference) revoke(l leasehold.Lease, cause leasehold.Cause) {
 	d.revoked = append(d.revoked, revocation{[]leasehold.Lease{l}, cause})
 }
 
-// call calls a callback, and logs it if it hangTimeout. No other part of the owner waits for
+// call calls a callback, and logs it if it hangs. No other part of the owner waits for
 // callbacks.
 func (c *callbacks) call(name string, callback func()) {
 	c.mu.Lock()
@@ -223,7 +223,7 @@ func (c *callbacks) call(name string, callback func()) {
 	c.mu.Unlock()
 	begun := time.Now()
 	watch := time.AfterFunc(hangTimeout, func() {
-		c.logger.Warn("callback hangTimeout: no further callbacks until it returns", "callback", name, "for", hangTimeout)
+		c.logger.Warn("callback hangs: no further callbacks until it returns", "callback", name, "for", hangTimeout)
 	})
 	callback()
 	if !watch.Stop() {

@@ -85,7 +85,7 @@
 //     the part in the lease's range, stamped with its generation.
 //
 // Both functions may be called for several ranges concurrently. A function that fails, panics
-// or hangTimeout fails only its own move; source and target log the reason. The library does
+// or hangs fails only its own move; source and target log the reason. The library does
 // not wait for them, except in Close, as long as its context
 // allows.
 //

@@ -22,7 +22,7 @@ const opMove = "move"
 // A migration moves state as the machine decides: departures with the
 // application's Export, arrivals with its Import. Each has a goroutine for its lifetime.
 //
-// No other part of the owner waits for the application. A function that hangTimeout fails
+// No other part of the owner waits for the application. A function that hangs fails
 // its move after a timeout, still counts towards the limit of concurrent functions, and is
 // logged.
 type migration struct {
@@ -186,7 +186,7 @@ func (m *migration) watch(ctx context.Context, name string, r leasehold.Range, r
 		return
 	case <-time.After(hangTimeout):
 	}
-	m.logger.Warn("function of the Mover hangTimeout: it does not return after the end of its context", "function", name, "range", r, "for", hangTimeout)
+	m.logger.Warn("function of the Mover hangs: it does not return after the end of its context", "function", name, "range", r, "for", hangTimeout)
 	<-returned
 	m.logger.Warn("hanging function of the Mover has returned", "function", name, "range", r, "after", time.Since(ended))
 }

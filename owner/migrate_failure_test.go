@@ -167,8 +167,8 @@ func TestFailedMovesLoseNothing(t *testing.T) {
 // State that has arrived and cannot be installed is lost, and the loss is recorded.
 func TestFailedInstallIsLoss(t *testing.T) {
 	for name, install := range map[string]func(leasehold.Lease){
-		"panics":      func(leasehold.Lease) { panic("oops") },
-		"hangTimeout": func(leasehold.Lease) { time.Sleep(time.Minute) },
+		"panics": func(leasehold.Lease) { panic("oops") },
+		"hangs":  func(leasehold.Lease) { time.Sleep(time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

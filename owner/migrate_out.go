@@ -163,7 +163,7 @@ func (m *migration) depart(d *departure) {
 	})
 	defer out.Close()
 	d.out.Store(out)
-	m.running.Go(func() { // the result does not wait for an Export that hangTimeout
+	m.running.Go(func() { // the result does not wait for an Export that hangs
 		<-out.Context().Done()
 		m.gaveUp(d, context.Cause(out.Context()))
 	})

@@ -227,8 +227,8 @@ func (c *Client) connectAdvice(reasons []string) string {
 		return "The server rejects plaintext. If the managers use TLS, pass your certificate with --tls-dir."
 	}
 	for _, why := range reasons {
-		if c.Security.Tls() && (strings.Contains(why, "uses plaintext") || strings.Contains(why, "connection reset")) {
-			return "The server may use plaintext: start it with certificates, or omit them here."
+		if c.Security.Tls() && strings.Contains(why, "uses plaintext") {
+			return "Start the manager with certificates, or omit them here."
 		}
 		if advice := SecureAdvice(errors.New(why)); advice != "" && c.Security.Tls() {
 			return advice

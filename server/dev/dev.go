@@ -57,6 +57,9 @@ const (
 
 // Run runs the cluster until ctx ends or a manager or gateway process ends.
 func Run(ctx context.Context, cfg Config, out console.Screen) error {
+	if cfg.Example && cfg.Key != exampleKey {
+		return fmt.Errorf("--with-example requires --key %s: requests to the example name the user there", exampleKey)
+	}
 	if err := cfg.checkAddresses(); err != nil {
 		return err
 	}
@@ -98,6 +101,9 @@ func Run(ctx context.Context, cfg Config, out console.Screen) error {
 		return err
 	}
 }
+
+// exampleKey is where requests to the example service name their key.
+const exampleKey = "path:2"
 
 // checkAddresses fails if an address is in use.
 func (cfg *Config) checkAddresses() error {
@@ -290,7 +296,6 @@ func (c *cluster) stop() {
 	defer cancel()
 	for _, p := range append([]*proc.Process{c.gateway}, append(c.servers, c.manager)...) {
 		if p.Alive() {
-			p.Ended = nil
 			_ = p.Terminate(ctx) // it is killed if it does not end
 		}
 		p.Close()

@@ -200,7 +200,7 @@ func (a *agentSettings) run(ctx context.Context, out console.Screen, log *slog.L
 	at := listener.Addr().String()
 	if err := cli.Write(out, a.greeting(listener.Addr().Network(), at)); err != nil {
 		_ = listener.Close() // not used yet
-		_ = listener.Close() // it was never used
+		served.Close(ctx)
 		return err
 	}
 	stop := context.AfterFunc(ctx, daemon.Ready(log, "an agent on "+at))
