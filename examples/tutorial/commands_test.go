@@ -18,7 +18,7 @@ import (
 
 const (
 	tutorial = "../../docs/tutorial.md"
-	maxWords = 1300
+	maxWords = 1400
 	// patience bounds the wait for the output of a command. It includes compilation on a loaded machine.
 	patience = 5 * time.Minute
 )
