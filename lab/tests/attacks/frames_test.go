@@ -47,11 +47,11 @@ func streamCases() []frameCase {
 			r.open(1, head(getStatus))
 			_ = r.WriteData(1, false, message(0, 1<<32-1, nil))
 		}},
-		{name: "a compression bomb, unary", want: `status 12 its messages are compressed with "gzip"`, do: func(r *rawClient) {
+		{name: "a compression bomb, unary", want: `status 12 call rejected: its messages are compressed with "gzip"`, do: func(r *rawClient) {
 			r.open(1, head(getStatus, "grpc-encoding", "gzip"))
 			r.bomb(1)
 		}},
-		{name: "a compression bomb on a stream", want: `status 12 its messages are compressed with "gzip"`, do: func(r *rawClient) {
+		{name: "a compression bomb on a stream", want: `status 12 call rejected: its messages are compressed with "gzip"`, do: func(r *rawClient) {
 			r.open(1, head(follow, "grpc-encoding", "gzip"))
 			r.bomb(1)
 		}},
