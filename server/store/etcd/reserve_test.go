@@ -63,8 +63,8 @@ func TestReserve(t *testing.T) {
 		return nil
 	}
 	full := fill()
-	if len(names) < 20 || leasehold.KindOf(full) != leasehold.ErrLimit || !strings.Contains(fmt.Sprint(full), "nothing was written") {
-		t.Fatalf("after %d namespaces: %v, want an error of kind limit that contains 'nothing was written'", len(names), full)
+	if len(names) < 20 || leasehold.KindOf(full) != leasehold.ErrLimit || !strings.Contains(fmt.Sprint(full), "write rejected") {
+		t.Fatalf("after %d namespaces: %v, want an error of kind limit that contains 'write rejected'", len(names), full)
 	}
 	for n := range 200 { // the writes of a leader in some minutes
 		r, err := m.Record(t.Context(), true)
