@@ -1,4 +1,4 @@
-package main
+package availability
 
 import (
 	"context"
@@ -91,8 +91,8 @@ type operation struct {
 	took  time.Duration
 }
 
+// workers execute operations until the end.
 type workers struct {
-	stop    context.CancelFunc // cancels operations
 	halt    context.CancelFunc // starts no new operations
 	working sync.WaitGroup
 
@@ -102,11 +102,10 @@ type workers struct {
 }
 
 // work starts n workers that execute operations with a pause of about the given mean between
-// them: on random keys, or, with own, each on its own key.
+// them: on random keys, or, with own, each on its own key. An operation has a minute.
 func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bool) *workers {
-	ctx, stop := context.WithCancel(ctx)
 	enough, halt := context.WithCancel(ctx)
-	c := &workers{stop: stop, halt: halt}
+	c := &workers{halt: halt}
 	for i := range n {
 		mine := keyOf(i, n)
 		c.working.Go(func() {
@@ -115,9 +114,7 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 				if !own {
 					key = leasehold.Key(rand.Uint64())
 				}
-				begun := time.Now()
-				err := f.operate(ctx, i, key)
-				c.note(operation{begun, time.Since(begun)}, err)
+				c.execute(ctx, func(ctx context.Context) error { return f.operate(ctx, i, key) })
 			}
 		})
 	}
@@ -127,24 +124,25 @@ func (f *frontends) work(ctx context.Context, n int, pause time.Duration, own bo
 // keyOf returns one of n keys at equal distances.
 func keyOf(i, n int) leasehold.Key { return leasehold.Key(uint64(i) * (math.MaxUint64/uint64(n) + 1)) }
 
-func (c *workers) note(o operation, err error) {
+func (c *workers) execute(ctx context.Context, operate func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	begun := time.Now()
+	err := operate(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
 		c.errs++
 		return
 	}
-	c.done = append(c.done, o)
+	c.done = append(c.done, operation{begun, time.Since(begun)})
 }
 
-// end waits until all operations in progress are served, for at most a minute, and returns the
-// operations and the number of errors. Canceling them would omit the longest ones.
+// end waits until all operations in progress are served, and returns the operations and the
+// number of errors. Canceling them would omit the longest ones.
 func (c *workers) end() ([]operation, int) {
 	c.halt()
-	timer := time.AfterFunc(patience, c.stop)
-	defer timer.Stop()
 	c.working.Wait()
-	c.stop()
 	return c.done, c.errs
 }
 

@@ -1,4 +1,4 @@
-package main
+package availability
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/lab/bench/managers"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -18,7 +19,7 @@ const namespace leasehold.Namespace = "availability"
 
 // A site is three managers and racks of servers. A rack is a process: its servers fail together.
 type site struct {
-	group   *proc.Managers
+	group   *managers.Group
 	racks   []*proc.Process
 	servers int // of a rack
 	front   *frontends
@@ -28,14 +29,14 @@ type site struct {
 }
 
 // newSite starts a site, and waits until every key has an owner.
-func newSite(ctx context.Context, racks, servers, lookups int) (s *site, err error) {
+func newSite(ctx context.Context, dir string, racks, servers, lookups int) (s *site, err error) {
 	s = &site{racks: make([]*proc.Process, racks), servers: servers}
 	defer func() {
 		if err != nil {
 			s.Close()
 		}
 	}()
-	if s.group, err = proc.StartManagers(ctx, 3); err != nil {
+	if s.group, err = managers.Start(ctx, dir, 3); err != nil {
 		return s, err
 	}
 	s.Add(s.group.Close)
@@ -67,7 +68,7 @@ func (s *site) startRack(ctx context.Context, rack int) error {
 		return err
 	}
 	s.racks[rack] = r
-	s.Add(r.End)
+	s.Add(r.Close)
 	return nil
 }
 
@@ -100,9 +101,9 @@ type event struct {
 
 func events() []event {
 	startRack := func(ctx context.Context, s *site) error { return s.startRack(ctx, 0) }
-	var killed *proc.Manager
+	var killed *managers.Manager
 	restart := func(context.Context, *site) error { return killed.Start() }
-	kill := func(m *proc.Manager, err error) error {
+	kill := func(m *managers.Manager, err error) error {
 		if killed = m; err == nil {
 			m.Kill()
 		}
@@ -110,9 +111,9 @@ func events() []event {
 	}
 	killLeader := func(ctx context.Context, s *site) error { return kill(s.group.Leader(ctx)) }
 	killStoreLeader := func(ctx context.Context, s *site) error { return kill(s.storeLeader(ctx)) }
-	drain := func(_ context.Context, s *site) error { return s.racks[0].Terminate() }
+	drain := func(ctx context.Context, s *site) error { return s.racks[0].Terminate(ctx) }
 	crash := func(_ context.Context, s *site) error {
-		s.racks[0].End()
+		s.racks[0].Close()
 		return nil
 	}
 	return []event{
@@ -123,10 +124,10 @@ func events() []event {
 	}
 }
 
-func (s *site) storeLeader(ctx context.Context) (found *proc.Manager, err error) {
+func (s *site) storeLeader(ctx context.Context) (found *managers.Manager, err error) {
 	err = proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 		for _, m := range s.group.All {
-			if leads, err := proc.StoreLeads(ctx, m); err == nil && leads {
+			if leads, err := managers.StoreLeads(ctx, m); err == nil && leads {
 				found = m
 				return nil
 			}
@@ -147,7 +148,7 @@ const (
 
 func (s *site) measureEvent(ctx context.Context, e event) (out outcome, err error) {
 	workers := s.front.work(ctx, watched, watchPause, true)
-	defer workers.stop()
+	defer workers.end()
 	_ = proc.Pause(ctx, before) // inject fails if the run has ended
 	begun := time.Now()
 	if err := e.inject(ctx, s); err != nil {
@@ -190,7 +191,7 @@ type resets struct {
 }
 
 func reset(ctx context.Context, r *report.Run) (*resets, error) {
-	s, err := newSite(ctx, racks, rackServers, lookupCount)
+	s, err := newSite(ctx, r.Dir, racks, rackServers, lookupCount)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +200,7 @@ func reset(ctx context.Context, r *report.Run) (*resets, error) {
 	out := &resets{}
 	phase := func(do func() error, calm time.Duration) ([]time.Duration, error) {
 		workers := s.front.work(ctx, frontendCount, think, false)
-		defer workers.stop()
+		defer workers.end()
 		if err := do(); err != nil {
 			return nil, err
 		}
@@ -217,7 +218,7 @@ func reset(ctx context.Context, r *report.Run) (*resets, error) {
 	}
 	r.Step("the rack: %d operations without trouble", len(out.normal))
 	out.dies, err = phase(func() error {
-		s.racks[0].End()
+		s.racks[0].Close()
 		return s.waitForOwners(ctx, (racks-1)*rackServers)
 	}, 2*time.Second)
 	if err != nil {
@@ -232,13 +233,4 @@ func reset(ctx context.Context, r *report.Run) (*resets, error) {
 	}, 4*time.Second)
 	r.Step("the rack is back")
 	return out, err
-}
-
-// cdf returns the distribution of durations as a curve.
-func cdf(name string, sorted []time.Duration) report.Curve {
-	c := report.Curve{Name: name}
-	for _, p := range []float64{0.01, 0.1, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999, 1} {
-		c.Points = append(c.Points, report.Point{X: max(1e-5, report.Quantile(sorted, p).Seconds()), Y: p})
-	}
-	return c
 }

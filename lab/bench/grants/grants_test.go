@@ -1,4 +1,4 @@
-package main
+package grants
 
 import (
 	"os"
@@ -7,15 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 	"github.com/leasehold-dev/leasehold/lab/bench/locks"
-	"github.com/leasehold-dev/leasehold/lab/bench/proc"
+	"github.com/leasehold-dev/leasehold/lab/bench/managers"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
 // TestMain runs roles in the test binary.
 func TestMain(m *testing.M) {
-	proc.Play(roles())
+	locks.Play()
+	managers.Play()
 	os.Exit(m.Run())
 }
 
@@ -43,20 +43,6 @@ func TestNewcomers(t *testing.T) {
 	}
 }
 
-// TestSharers: all owners join, and leave when they are released.
-func TestSharers(t *testing.T) {
-	g := &sharers{system: testSystem(t), limit: time.Hour, clock: clock.New()}
-	for _, turn := range []string{"1", "2"} {
-		got, err := g.Acquire(t.Context(), 6, turn)
-		if err != nil || got.Leases != 6 || got.Took <= 0 || got.CPU <= 0 || len(g.joined) != 6 {
-			t.Fatalf("%+v, %v, and %d owners", got, err, len(g.joined))
-		}
-		if err := g.Release(t.Context()); err != nil || len(g.joined) != 0 {
-			t.Errorf("%v, and %d owners", err, len(g.joined))
-		}
-	}
-}
-
 func testSystem(t *testing.T) *system {
 	t.Helper()
 	s, err := startSystem(t.Context(), 1, t.TempDir(), false)
@@ -70,13 +56,13 @@ func testSystem(t *testing.T) *system {
 func TestReport(t *testing.T) {
 	turns := func(leases int) []locks.Turn { return []locks.Turn{{Leases: leases, Took: time.Second}} }
 	r := &report.Result{Benchmark: "grants"}
-	all := []locks.Entry{{Name: nameJoins}, {Name: nameNewcomers}, {Name: nameLeases}, {Name: nameEtcdLock}, {Name: nameEtcdNewcomers}}
-	conclude(r, all, [][]locks.Turn{turns(100), turns(60), turns(900), turns(300), turns(30)})
+	all := []locks.Entry{{Name: nameNewcomers}, {Name: nameLeases}, {Name: nameEtcdLock}, {Name: nameEtcdNewcomers}, {Name: nameEtcdPut}}
+	conclude(r, all, [][]locks.Turn{turns(60), turns(900), turns(300), turns(90), turns(450)})
 	var ratios []float64
 	for _, h := range r.Headlines {
 		ratios = append(ratios, h.Ratio)
 	}
-	if diff := cmp.Diff([]float64{0.3333, 2, 3}, ratios); diff != "" {
+	if diff := cmp.Diff([]float64{0.6667, 3, 2}, ratios); diff != "" {
 		t.Errorf("ratios of %+v (-want +got):\n%s", r.Headlines, diff)
 	}
 	if len(r.Losses) != 1 || r.Missed() != 1 {

@@ -3,16 +3,15 @@ package loadgen
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	process "github.com/leasehold-dev/leasehold/server/proc"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
@@ -34,25 +34,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSkimmer reads what the manager's own code has written, in parts of any size.
-func TestSkimmer(t *testing.T) {
+// TestParseUpdate reads what the manager's own code has written.
+func TestParseUpdate(t *testing.T) {
 	holder := &table.Holder{Owner: "a", Addr: "a:1", Weight: 1}
 	changes := []table.Change{{LSN: 8, Kind: table.Vacated, Generation: 1, Holder: holder}, {LSN: 9, Kind: table.Vacated, Generation: 2, Holder: holder}}
 	full := table.New()
 	if err := full.Apply(&table.Change{LSN: 1, Kind: table.Granted, Range: leasehold.All, Generation: 1, Holder: holder}); err != nil {
 		t.Fatal(err)
 	}
-	var (
-		stream []byte
-		want   []update
-	)
-	add := func(u update, messages ...proto.Message) {
+	check := func(want update, messages ...proto.Message) {
+		t.Helper()
 		var b []byte
 		for _, m := range messages {
 			b = append(b, marshal(t, m)...)
 		}
-		stream = append(binary.BigEndian.AppendUint32(append(stream, 0), uint32(len(b))), b...)
-		want = append(want, u)
+		if got := parseUpdate(b); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
 	}
 	second := &leaseholdv1.FollowResponse{Kind: &leaseholdv1.FollowResponse_Update{Update: &leaseholdv1.Update{Echo: 12}}}
 	for _, c := range []struct {
@@ -71,33 +69,14 @@ func TestSkimmer(t *testing.T) {
 		{protocol.LookupReply{Echo: 1, LSN: 1, Snapshot: full}, update{echo: 1, lsn: 1, table: true}},
 	} {
 		message := wire.FromLookupReply(&c.reply)
-		add(c.want, message)
+		check(c.want, message)
 		c.want.echo = 12
-		add(c.want, message, second)
+		check(c.want, message, second)
 	}
-	add(update{}) // an empty message
-	add(update{}, &leaseholdv1.FollowResponse{Why: "no idea"})
-	for size := 1; size <= len(stream); size++ {
-		var got []update
-		s := &skimmer{receive: func(u update) { got = append(got, u) }}
-		for part := range slices.Chunk(stream, size) {
-			s.Take(part)
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("in parts of %d bytes: got %+v, want %+v", size, got, want)
-		}
-	}
-}
-
-// TestSkimmerReadsInvalidMessages: the message after a malformed one is parsed.
-func TestSkimmerReadsInvalidMessages(t *testing.T) {
-	var got []update
-	s := &skimmer{receive: func(u update) { got = append(got, u) }}
-	s.Take(append([]byte{0, 0, 0, 0, 100}, bytes.Repeat([]byte{0xff}, 100)...))
-	message := marshal(t, wire.FromLookupReply(&protocol.LookupReply{Echo: 3, LSN: 7}))
-	s.Take(append([]byte{0, 0, 0, 0, byte(len(message))}, message...))
-	if want := []update{{}, {echo: 3, lsn: 7}}; !slices.Equal(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
+	check(update{}) // an empty message
+	check(update{}, &leaseholdv1.FollowResponse{Why: "no idea"})
+	if got := parseUpdate(bytes.Repeat([]byte{0xff}, 100)); got != (update{}) {
+		t.Errorf("a malformed message is %+v", got)
 	}
 }
 
@@ -127,25 +106,12 @@ func marshal(t *testing.T, m proto.Message) []byte {
 	return b
 }
 
-func TestCutMessage(t *testing.T) {
-	b := []byte{0, 0, 0, 0, 2, 'a', 'b', 0, 0}
-	message, rest, whole := cutMessage(b)
-	if string(message) != "ab" || len(rest) != 2 || !whole {
-		t.Errorf("%q %q %v", message, rest, whole)
-	}
-	for n := range 7 {
-		if _, _, whole := cutMessage(b[:n]); whole {
-			t.Errorf("%d bytes are a message", n)
-		}
-	}
-}
-
-func newClients(t *testing.T, managers ...string) *LeanClients {
+func startClients(t *testing.T, managers ...string) *Clients {
 	t.Helper()
-	c := &LeanClients{ClientsConfig: ClientsConfig{"clients", managers}, clock: clock.New()}
+	c := &Clients{ClientsConfig: ClientsConfig{Namespace: "clients", Managers: managers}, clock: clock.New()}
 	t.Cleanup(func() {
-		for _, e := range append(c.owners, c.lookups...) {
-			e.close(true)
+		for _, one := range append(c.owners, c.lookups...) {
+			one.close()
 		}
 	})
 	return c
@@ -153,44 +119,38 @@ func newClients(t *testing.T, managers ...string) *LeanClients {
 
 // TestClients: owners and lookups connect, hold all keys and have proof, and are restarted.
 func TestClients(t *testing.T) {
-	c := newClients(t, startManagerAlone(t))
+	c := startClients(t, startManagerAlone(t))
 	const owners, lookups = 5, 23
-	if err := c.Grow(Growth{Owners: owners, Lookups: lookups, Together: 4}, &Counts{}); err != nil {
+	if err := c.Grow(Growth{Owners: owners, Lookups: lookups}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(c.lookups); n != 6 {
-		t.Errorf("%d lookups have %d connections, want 6", lookups, n)
+	awaitWhole(t, c, owners, lookups)
+	if err := c.Restart(0, nil); err != nil {
+		t.Fatal(err)
 	}
 	awaitWhole(t, c, owners, lookups)
-	for _, crash := range []bool{false, true} {
-		if err := c.Restart(Restart{Owners: 2, Lookups: lookups, Together: 4, Crash: crash}, &Counts{}); err != nil {
-			t.Fatal(err)
-		}
-		awaitWhole(t, c, owners, lookups)
-	}
-	if n := c.counts(); n.Spurious() != 0 || n.Broken != 0 || n.Strange != 0 || n.Unheard != 0 || n.In == 0 || n.Out == 0 {
+	if n := c.counts(); n.Spurious() != 0 || n.Strange != 0 || n.Bytes == 0 {
 		t.Errorf("%+v", n)
 	}
 }
 
-// TestClientProcesses: the counts are those of both processes, so that bytes never decrease.
+// TestClientProcesses: the processes have the sessions, and bytes never decrease.
 func TestClientProcesses(t *testing.T) {
-	managers := []string{startManagerAlone(t)}
-	c, err := StartClients(t.Context(), "clients", managers, managers)
+	g, err := StartClients(t.Context(), 2, ClientsConfig{Namespace: "clients", Managers: []string{startManagerAlone(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	if _, err := c.Grow(Growth{Owners: 2, Lookups: 3}); err != nil {
+	defer g.Close()
+	if err := errors.Join(g[0].Call("Grow", Growth{Owners: 2}, nil), g[1].Call("Grow", Growth{Lookups: 3}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	last := int64(0)
 	err = proc.Until(t.Context(), time.Millisecond, func(context.Context) error {
-		n, err := c.Look()
-		if n.In+n.Out < last {
-			t.Errorf("%d bytes after %d", n.In+n.Out, last)
+		n, err := Look(g)
+		if n.Bytes < last {
+			t.Errorf("%d bytes after %d", n.Bytes, last)
 		}
-		if last = n.In + n.Out; n.Holding != 2 || n.Proven != 3 {
+		if last = n.Bytes; n.Holding != 2 || n.Proven != 3 {
 			return errors.Join(err, fmt.Errorf("the counts are %+v", n))
 		}
 		return err
@@ -200,29 +160,26 @@ func TestClientProcesses(t *testing.T) {
 	}
 }
 
-// TestClientsFindTheLeader: a client of a manager that does not lead, or that ends, connects to
-// another.
-func TestClientsFindTheLeader(t *testing.T) {
+// TestLookupsFindTheLeader: lookups of a manager that ends connect to another.
+func TestLookupsFindTheLeader(t *testing.T) {
 	group := mem.New()
 	first, leader := startManager(t, group)
 	second, _ := startManager(t, group)
-	c := newClients(t, first, second)
-	const owners, lookups = 4, 6
-	if err := c.Grow(Growth{Owners: owners, Lookups: lookups}, &Counts{}); err != nil {
+	c := startClients(t, first, second)
+	const lookups = 6
+	if err := c.Grow(Growth{Lookups: lookups}, nil); err != nil {
 		t.Fatal(err)
 	}
-	awaitWhole(t, c, owners, lookups)
+	awaitCounts(t, c, func(n Counts) bool { return n.Proven == lookups })
+	before := c.counts().Lowest
 	if err := leader.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before := c.counts().Lowest
-	if err := c.Restart(Restart{Owners: 2}, &Counts{}); err != nil { // makes changes that only the other can send
+	owners := startClients(t, second)
+	if err := owners.Grow(Growth{Owners: 2}, nil); err != nil { // makes changes that only the other can send
 		t.Fatal(err)
 	}
-	awaitWhole(t, c, owners, lookups)
-	if n := c.counts(); n.Lowest <= before {
-		t.Errorf("nothing has changed: %+v", n)
-	}
+	awaitCounts(t, c, func(n Counts) bool { return n.Proven == lookups && n.Lowest > before })
 }
 
 // TestLookupLeavesASilentManager: a lookup whose manager accepts the connection and never replies connects to the next.
@@ -232,19 +189,19 @@ func TestLookupLeavesASilentManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close() //nolint:errcheck // the test is over
-	c := newClients(t, silent.Addr().String(), startManagerAlone(t))
-	if err := c.Grow(Growth{Lookups: 1}, &Counts{}); err != nil {
+	c := startClients(t, silent.Addr().String(), startManagerAlone(t))
+	if err := c.Grow(Growth{Lookups: 1}, nil); err != nil {
 		t.Fatal(err)
 	}
 	awaitCounts(t, c, func(n Counts) bool { return n.Proven > 0 })
 }
 
-func awaitWhole(t *testing.T, c *LeanClients, owners, lookups int) {
+func awaitWhole(t *testing.T, c *Clients, owners, lookups int) {
 	t.Helper()
 	awaitCounts(t, c, func(n Counts) bool { return n.Holding == owners && n.Proven == lookups && n.Share > 1-1e-9 })
 }
 
-func awaitCounts(t *testing.T, c *LeanClients, wanted func(Counts) bool) {
+func awaitCounts(t *testing.T, c *Clients, wanted func(Counts) bool) {
 	t.Helper()
 	err := proc.Until(t.Context(), 10*time.Millisecond, func(context.Context) error {
 		if n := c.counts(); !wanted(n) {
@@ -280,15 +237,19 @@ func serveManager(t *testing.T, shared store.Store, l net.Listener) *manager.Man
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	conn, err := proc.Dial(l.Addr().String())
+	client, err := process.Dial([]string{l.Addr().String()}, insecure.NewCredentials(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // it has done its work
-	err = proc.CreateNamespace(t.Context(), conn, &leaseholdv1.NamespaceConfig{
+	defer client.Close()
+	config := &leaseholdv1.NamespaceConfig{
 		Name: "clients", Policy: "consistent", Timing: &leaseholdv1.Timing{Lease: int64(2 * time.Second), Renew: int64(500 * time.Millisecond), Drift: 1.1},
+	}
+	err = process.Until(t.Context(), func(ctx context.Context) error {
+		_, err := client.CreateNamespace(ctx, config)
+		return err
 	})
-	if kind := leasehold.KindOf(err); err != nil && kind != leasehold.ErrNotLeader {
+	if err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/rpc"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,42 +12,12 @@ import (
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
-// TestRecorder: a reply counts once, and only for the newest request; latency starts at the first request without
-// a reply.
-func TestRecorder(t *testing.T) {
-	var r recorder
-	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	r.request(at(0), 1, false)
-	r.request(at(1), 1, false) // the same to another manager
-	r.reply(at(5), 7, 1)
-	r.reply(at(6), 7, 1)
-	r.mark()
-	r.request(at(10), 2, false)
-	r.request(at(20), 3, true)
-	r.reply(at(21), 7, 2) // too late
-	r.reply(at(24), 7, 3)
-	if !r.renewedAt.IsZero() {
-		t.Error("a reply of the term at the mark counts as one of a later term")
-	}
-	r.request(at(30), 4, false)
-	r.reply(at(33), 8, 4)
-	r.request(at(40), 5, false)
-	r.reply(at(41), 8, 5)
-	want := []Renewal{{Sent: 10e6}, {Sent: 20e6, Latency: 14e6, Suspended: true}, {Sent: 30e6, Latency: 3e6}, {Sent: 40e6, Latency: 1e6}}
-	if !slices.Equal(r.renewals, want) {
-		t.Errorf("renewals are %v, want %v", r.renewals, want)
-	}
-	if !r.renewedAt.Equal(at(33)) {
-		t.Errorf("renewed at %v, want %v", r.renewedAt, at(33))
-	}
-}
-
 // TestOutage: the report distinguishes an outage without losses from a quiet period.
 func TestOutage(t *testing.T) {
 	shared := mem.New()
 	addr, first := startManager(t, shared)
 	const owners = 3
-	l, err := newLibrary(t.Context(), LibraryConfig{ClientsConfig: ClientsConfig{"clients", []string{addr}}, Name: "o", Count: owners})
+	l, err := newLibrary(t.Context(), LibraryConfig{ClientsConfig: ClientsConfig{Namespace: "clients", Managers: []string{addr}}, Name: "o", Count: owners})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +29,7 @@ func TestOutage(t *testing.T) {
 			return false
 		}
 		held = r.Held
-		return len(r.Renewals) > 8*owners && r.Renewed == 0 && r.LastRenewed.IsZero()
+		return held > 0 && r.LastResumed.IsZero()
 	})
 	if err := first.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -71,14 +40,14 @@ func TestOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	serveManager(t, shared, again)
-	awaitReport(t, l, func(r Report) bool { return r.Same == owners && r.Renewed == owners && r.Resumed >= held })
+	awaitReport(t, l, func(r Report) bool { return r.Same == owners && r.Held == held })
 	awaitReport(t, l, func(r Report) bool { return r.Granted+r.Revoked == 0 && !r.LastResumed.IsZero() })
 }
 
 // TestServe: a server reports whether it owns a key.
 func TestServe(t *testing.T) {
 	addr, _ := startManager(t, mem.New())
-	config := LibraryConfig{ClientsConfig: ClientsConfig{"clients", []string{addr}}, Name: "o", Count: 1, Serve: true}
+	config := LibraryConfig{ClientsConfig: ClientsConfig{Namespace: "clients", Managers: []string{addr}}, Name: "o", Count: 1, Serve: true}
 	l, err := newLibrary(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -112,13 +81,13 @@ func awaitReport(t *testing.T, l *LibraryOwners, wanted func(Report) bool) {
 	deadline := time.Now().Add(time.Minute)
 	for {
 		var r Report
-		if err := l.Report(true, &r); err != nil {
+		if err := l.Report(struct{}{}, &r); err != nil {
 			t.Fatal(err)
 		}
 		if wanted(r) {
 			return
 		}
-		if r.Renewals = nil; time.Now().After(deadline) {
+		if time.Now().After(deadline) {
 			t.Fatalf("the report stays at %+v", r)
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -1,13 +1,10 @@
-// Package locks contains lock services as contestants: etcd, used in several ways, and
-// ZooKeeper, with their server processes and with clients that acquire locks. A [Contest]
-// gives them turns.
+// Package locks contains lock services as contestants: etcd, used in several ways, with its
+// server processes and with clients that acquire locks. A [Contest] gives services turns.
 package locks
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,11 +35,6 @@ func (t Turn) Effort() float64 {
 	return float64(t.CPU) / float64(time.Microsecond) / float64(t.Leases)
 }
 
-// Plus returns the sum of two turns.
-func (t Turn) Plus(o Turn) Turn {
-	return Turn{t.Leases + o.Leases, t.Took + o.Took, t.CPU + o.CPU}
-}
-
 // A Rate is the summary of turns, in leases per second.
 type Rate struct {
 	report.Summary
@@ -70,44 +62,6 @@ type Entry struct {
 	Service
 }
 
-// An Opener starts services that share processes, and returns a function that ends them.
-type Opener func(ctx context.Context) (entries []Entry, end func(), err error)
-
-// Open runs openers concurrently, since most of the time is spent in elections. After an error no
-// service runs. end ends all services.
-func Open(ctx context.Context, openers ...Opener) ([]Entry, func(), error) {
-	opened, ends := make([][]Entry, len(openers)), make([]func(), len(openers))
-	err := proc.Each(len(openers), func(i int) (err error) {
-		opened[i], ends[i], err = openers[i](ctx)
-		return err
-	})
-	end := func() {
-		_ = proc.Each(len(ends), func(i int) error {
-			if ends[i] != nil {
-				ends[i]()
-			}
-			return nil
-		})
-	}
-	if err != nil {
-		end()
-		return nil, nil, err
-	}
-	return slices.Concat(opened...), end, nil
-}
-
-// Named returns the entries with the given names, in the order of the names.
-func Named(all []Entry, names ...string) (found []Entry) {
-	for _, name := range names {
-		for _, e := range all {
-			if e.Name == name {
-				found = append(found, e)
-			}
-		}
-	}
-	return found
-}
-
 // A Contest gives services turns.
 type Contest struct {
 	Length  time.Duration // minimum of a turn; 0 is one batch
@@ -122,46 +76,34 @@ const maxBatches = 1000
 func (c *Contest) Rounds(ctx context.Context, all []Entry, rounds int, what string) ([][]Turn, error) {
 	turns := make([][]Turn, len(all))
 	err := report.Rounds(ctx, rounds, len(all), func(round, i int) error {
-		t, err := c.Turn(ctx, all[i])
+		t, err := c.turn(ctx, all[i])
 		if err != nil {
 			return err
 		}
 		turns[i] = append(turns[i], t)
 		c.Step("%s, round %d of %d: %s/s %s", what, round+1, rounds, report.Thousands(t.Rate()), all[i].Name)
 		return nil
-	}, nil)
+	})
 	return turns, err
 }
 
-// Turn acquires batches until the turn is over. Releases are not measured.
-func (c *Contest) Turn(ctx context.Context, e Entry) (sum Turn, err error) {
+// turn acquires batches until the turn is over. Releases are not measured.
+func (c *Contest) turn(ctx context.Context, e Entry) (sum Turn, err error) {
 	for i := 0; i < maxBatches && (i == 0 || sum.Took < c.Length); i++ {
-		t, err := c.Batch(ctx, e, nil)
-		if err != nil {
-			return Turn{}, err
+		c.batches++
+		t, err := e.Acquire(ctx, e.Batch, fmt.Sprintf("b%d", c.batches))
+		if err == nil {
+			err = e.Release(ctx)
 		}
-		sum = sum.Plus(t)
+		if ctx.Err() != nil {
+			return Turn{}, context.Cause(ctx)
+		}
+		if err != nil {
+			return Turn{}, fmt.Errorf("%s: %w", e.Name, err)
+		}
+		sum = Turn{sum.Leases + t.Leases, sum.Took + t.Took, sum.CPU + t.CPU}
 	}
 	return sum, nil
-}
-
-// Batch acquires a batch, calls then, if that is not nil, and releases the batch.
-func (c *Contest) Batch(ctx context.Context, e Entry, then func() error) (Turn, error) {
-	c.batches++
-	t, err := e.Acquire(ctx, e.Batch, fmt.Sprintf("b%d", c.batches))
-	if then != nil {
-		err = errors.Join(err, then())
-	}
-	if err == nil {
-		err = e.Release(ctx)
-	}
-	if ctx.Err() != nil {
-		return Turn{}, context.Cause(ctx)
-	}
-	if err != nil {
-		return Turn{}, fmt.Errorf("%s: %w", e.Name, err)
-	}
-	return t, nil
 }
 
 // Measure measures the duration and the CPU time of acquire, which returns the number of leases.

@@ -6,19 +6,17 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 )
 
 // TestMain runs roles in the test binary.
 func TestMain(m *testing.M) {
-	proc.Play(Roles())
+	Play()
 	os.Exit(m.Run())
 }
 
@@ -29,24 +27,18 @@ func TestEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	perClient, err := c.PerClient(time.Minute)
+	perClient, err := c.PerClient(t.Context(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mutex, err := c.Mutex(time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, e := range map[string]Service{"lock": c.PerLock(time.Minute), "client": perClient, "mutex": mutex, "newcomers": c.Newcomers()} {
+	for name, e := range map[string]Service{"lock": c.PerLock(time.Minute), "client": perClient, "newcomers": c.Newcomers()} {
 		for range 2 {
 			got, err := e.Acquire(t.Context(), 20, name)
 			if err != nil || got.Leases != 20 || got.CPU <= 0 {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
-			if e != mutex { // it would wait for the one that has it
-				if _, err := e.Acquire(t.Context(), 1, name); err == nil || !strings.Contains(err.Error(), "locked already") {
-					t.Errorf("%s: acquired twice: %v", name, err)
-				}
+			if _, err := e.Acquire(t.Context(), 1, name); err == nil || !strings.Contains(err.Error(), "locked already") {
+				t.Errorf("%s: acquired twice: %v", name, err)
 			}
 			if err := e.Release(t.Context()); err != nil {
 				t.Error(err)
@@ -98,25 +90,6 @@ func TestContest(t *testing.T) {
 	a.fail = errors.New("broken")
 	if _, err := c.Rounds(t.Context(), []Entry{{"b", 4, b}, {"a", 4, a}}, 3, "x"); !errors.Is(err, a.fail) || !strings.HasPrefix(err.Error(), "a: ") {
 		t.Errorf("the error is %v", err)
-	}
-}
-
-// TestOpen: if one service cannot be started, the others are ended.
-func TestOpen(t *testing.T) {
-	broken := errors.New("broken")
-	var ended atomic.Int32
-	good := func(context.Context) ([]Entry, func(), error) {
-		return []Entry{{Name: "a"}}, func() { ended.Add(1) }, nil
-	}
-	bad := func(context.Context) ([]Entry, func(), error) { return nil, nil, broken }
-	all, end, err := Open(t.Context(), good, good)
-	if err != nil || len(all) != 2 || ended.Load() != 0 {
-		t.Errorf("%v, %v, %d have ended", all, err, ended.Load())
-	}
-	end()
-	_, _, err = Open(t.Context(), good, bad)
-	if !errors.Is(err, broken) || ended.Load() != 3 {
-		t.Errorf("%v, %d have ended", err, ended.Load())
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package ownership
 
 import (
 	"context"
@@ -22,26 +22,19 @@ const (
 	nameCheck        = "leasehold owner.Check"
 	nameHeld         = "leasehold owner.Held"
 	nameSession      = "etcd Session.Done, local"
-	nameTimeToLive   = "etcd Lease.TimeToLive"
 	nameLinearizable = "etcd Get, linearizable"
 	nameSerializable = "etcd Get, serializable"
 )
 
 // checkContestants are a reading of the clock, Check, Held, and the checks with etcd.
-func checkContestants(ctx context.Context, dir string, ends *proc.Cleanup) ([]report.Contestant, error) {
-	one, err := loadgen.StartLocal(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ends.Add(one.Close)
-	o := one.Owner
-	keys := one.Keys()
+func checkContestants(ctx context.Context, o *owner.Owner, dir string, ends *proc.Cleanup) ([]report.Contestant, error) {
+	keys := keysOf(o)
 	held := make([]owner.Lease, len(keys))
 	for i, k := range keys {
 		held[i], _ = o.Check(k)
 	}
 	all := []report.Contestant{
-		{Name: nameSince, Run: func(n int) int { return readClock(0, n) }},
+		{Name: nameSince, Run: readClock},
 		{Name: nameCheck, Run: func(n int) int {
 			sum := 0
 			for i := range n {
@@ -65,7 +58,7 @@ func checkContestants(ctx context.Context, dir string, ends *proc.Cleanup) ([]re
 	return append(all, peers...), err
 }
 
-func readClock(_, n int) int {
+func readClock(n int) int {
 	origin, sum := time.Now(), 0
 	for range n {
 		sum += int(time.Since(origin))
@@ -92,13 +85,15 @@ func etcdContestants(ctx context.Context, dir string, ends *proc.Cleanup) ([]rep
 	}
 	get := func(options ...clientv3.OpOption) func(int) int {
 		return func(n int) int {
-			return times(n, func() (int, error) {
+			sum := 0
+			for range n {
 				reply, err := client.Get(ctx, lock.Key(), options...)
 				if err != nil {
-					return 0, err
+					panic(err)
 				}
-				return len(reply.Kvs), nil
-			})
+				sum += len(reply.Kvs)
+			}
+			return sum
 		}
 	}
 	return []report.Contestant{
@@ -115,29 +110,7 @@ func etcdContestants(ctx context.Context, dir string, ends *proc.Cleanup) ([]rep
 		}},
 		{Name: nameSerializable, Run: get(clientv3.WithSerializable())},
 		{Name: nameLinearizable, Run: get()},
-		{Name: nameTimeToLive, Run: func(n int) int {
-			return times(n, func() (int, error) {
-				reply, err := client.TimeToLive(ctx, session.Lease())
-				if err != nil {
-					return 0, err
-				}
-				return int(reply.TTL), nil
-			})
-		}},
 	}, nil
-}
-
-// times calls a function n times, and panics on an error.
-func times(n int, ask func() (int, error)) int {
-	sum := 0
-	for range n {
-		got, err := ask()
-		if err != nil {
-			panic(err)
-		}
-		sum += got
-	}
-	return sum
 }
 
 // Operations on a value of a server's state, on one core and on all, with their peers.
@@ -147,22 +120,16 @@ const (
 	nameGet       = "leasemap Get"
 	namePlainAll  = "map and mutex, all cores"
 	nameUpdateAll = "leasemap Update, all cores"
-	nameSinceAll  = "time.Since, all cores" // the scaling of the machine
 )
 
-// mapContestants are a map with a mutex, and a leasemap of an owner with half of all keys.
-func mapContestants(ctx context.Context, ends *proc.Cleanup) ([]report.Contestant, error) {
-	one, err := loadgen.StartLocal(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ends.Add(one.Close)
+// mapContestants are a map with a mutex, and a leasemap of an owner.
+func mapContestants(ctx context.Context, o *owner.Owner) ([]report.Contestant, error) {
 	m, err := leasemap.New(leasemap.Config[int]{})
 	if err != nil {
 		return nil, err
 	}
-	m.Use(one.Owner)
-	names := one.Names()
+	m.Use(o)
+	names := namesOf(o)
 	update := func(first, n int) int {
 		sum := 0
 		for i := range n {
@@ -192,8 +159,6 @@ func mapContestants(ctx context.Context, ends *proc.Cleanup) ([]report.Contestan
 		{Name: nameGet, Run: get},
 		{Name: namePlainAll, Run: onAllCores(plain)},
 		{Name: nameUpdateAll, Run: onAllCores(update)},
-		{Name: nameSince, Run: func(n int) int { return readClock(0, n) }},
-		{Name: nameSinceAll, Run: onAllCores(readClock)},
 	}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -37,9 +36,6 @@ func (a *Adder) Add(n int, sum *int) error {
 
 func (*Adder) Close() error { return nil }
 
-// gone reports whether a process has ended and was waited for.
-func gone(p *Process) bool { return p.cmd.Process.Signal(syscall.Signal(0)) != nil }
-
 func startAdders(ctx context.Context, t *testing.T) Group {
 	t.Helper()
 	g, err := StartGroup(ctx, "adder", 2, func(i int) any { return 10 * i })
@@ -55,7 +51,7 @@ func TestCalls(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for method, want := range map[string]string{"Add": "nothing to add", "Dance": "can't find method"} {
-		if err := g[0].Call(method, 0, new(int)); err == nil || !strings.HasPrefix(err.Error(), "adder ") || !strings.Contains(err.Error(), want) {
+		if err := g[0].Call(method, 0, new(int)); err == nil || !strings.HasPrefix(err.Error(), "adder: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", method, err, want)
 		}
 	}
@@ -64,8 +60,11 @@ func TestCalls(t *testing.T) {
 	}
 	g.Close()
 	for _, p := range g {
-		if !gone(p) {
-			t.Errorf("process %d still runs", p.cmd.Process.Pid)
+		if p.process.Alive() {
+			t.Errorf("process %d still runs", p.process.Pid())
+		}
+		if _, err := os.Stat(p.process.Launch.Log); !os.IsNotExist(err) {
+			t.Errorf("its log was not removed: %v", err)
 		}
 	}
 }
@@ -75,8 +74,8 @@ func TestTerminate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Terminate(); err != nil || !gone(p) {
-		t.Errorf("it has ended: %v, %v", gone(p), err)
+	if err := p.Terminate(t.Context()); err != nil || p.process.Alive() {
+		t.Errorf("it runs: %v, %v", p.process.Alive(), err)
 	}
 	p.Close() // does no harm
 }
@@ -102,12 +101,16 @@ func TestRolesStartNoProcesses(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g := startAdders(ctx, t)
+	defer g.Close()
 	cancel()
-	for _, p := range g {
-		_ = p.cmd.Wait() // only the end of the context ends it
-		if !gone(p) {
-			t.Errorf("process %d still runs", p.cmd.Process.Pid)
+	err := Until(t.Context(), time.Millisecond, func(context.Context) error {
+		if g[0].process.Alive() || g[1].process.Alive() {
+			return errors.New("they still run")
 		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	if _, err := CallAll[int](g, "Add", 1); err == nil {
 		t.Error("processes that have ended can be called")
@@ -138,17 +141,5 @@ func TestCleanup(t *testing.T) {
 	c.Close()
 	if c.Close(); ended != "ba" {
 		t.Errorf("ended %q", ended)
-	}
-}
-
-func TestTail(t *testing.T) {
-	var end tail
-	for range 3 {
-		if n, err := end.Write([]byte(strings.Repeat("x", tailBytes) + "end\n")); err != nil || n != tailBytes+4 {
-			t.Errorf("%d, %v", n, err)
-		}
-	}
-	if got := end.String(); len(got) != tailBytes-1 || !strings.HasSuffix(got, "xend") {
-		t.Errorf("%d bytes, the last are %q", len(got), got[len(got)-4:])
 	}
 }

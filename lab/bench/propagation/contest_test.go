@@ -1,16 +1,17 @@
-package main
+package propagation
 
 import (
 	"os"
 	"testing"
-	"time"
 
+	"github.com/leasehold-dev/leasehold/lab/bench/locks"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 )
 
 // TestMain lets the test binary run in roles, as the program does.
 func TestMain(m *testing.M) {
-	proc.Play(roles())
+	locks.Play()
+	proc.Play(Roles())
 	os.Exit(m.Run())
 }
 
@@ -27,21 +28,18 @@ func TestContest(t *testing.T) {
 		all = append(all, c)
 	}
 	rounds := 0
-	found, err := contest(t.Context(), all, 2, 0, time.Hour, func(int) { rounds++ })
+	found, err := contest(t.Context(), all, 2, func(int) { rounds++ })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 3 || rounds != 2 {
-		t.Fatalf("%d outcomes of %d rounds", len(found), rounds)
-	}
-	if short, err := contest(t.Context(), all, 10, 1600, 0, func(int) {}); err != nil || short[0].last.Turns != minRounds {
-		t.Errorf("without time for more: %+v, %v", short, err)
+	if len(found) != 2 || rounds != 4 {
+		t.Fatalf("%d outcomes of %d turns", len(found), rounds)
 	}
 	for _, o := range found {
 		if o.bytes != found[0].bytes || o.bytes < 1000 {
 			t.Errorf("%s has %d bytes, leasehold %d", o.name, o.bytes, found[0].bytes)
 		}
-		if o.last.Turns != 2 || o.half.Low <= 0 || o.last.Low < o.half.Low {
+		if len(o.turns) != 2 || o.halves[0] <= 0 || o.turns[0] < o.halves[0] {
 			t.Errorf("%+v", o)
 		}
 	}

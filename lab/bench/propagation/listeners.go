@@ -1,58 +1,34 @@
-package main
+package propagation
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
-	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// A dialect describes how to listen to a server: the method, the first message, and the
-// path of fields to the number of a change: FollowResponse.update.lsn,
-// WatchResponse.header.revision, and a field of the bare push's message.
-type dialect struct {
-	method string
-	hello  proto.Message // nil: an empty message
-	path   []protowire.Number
-}
-
-const (
-	namespace  = "propagation"
-	pushMethod = "/bench.Push/Listen"
-)
-
-func dialects() map[string]dialect {
-	return map[string]dialect{
-		nameLeasehold: {
-			leaseholdv1.LookupService_Follow_FullMethodName,
-			&leaseholdv1.FollowRequest{Version: wire.Version, Namespace: namespace, Seq: 1},
-			[]protowire.Number{2, 5},
-		},
-		nameEtcd: {
-			pb.Watch_Watch_FullMethodName,
-			&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte(etcdKey)}}},
-			[]protowire.Number{1, 3},
-		},
-		namePush: {pushMethod, nil, []protowire.Number{1}},
-	}
+// A Dialect describes how to listen to a server: the method, the first message, and the path of
+// fields to the number of a change in its messages.
+type Dialect struct {
+	Method string
+	Hello  []byte
+	Path   []protowire.Number
 }
 
 // ListenersConfig is the configuration of a process of listeners.
 type ListenersConfig struct {
+	Dialect
 	Addr           string // of the server
-	Dialect        string
 	Streams, Conns int
 }
 
@@ -60,27 +36,21 @@ type ListenersConfig struct {
 // time. Ten thousand lookups that decode every message on the server's computer would
 // dominate the measurement. It is exported for net/rpc.
 type Listeners struct {
-	dialect dialect
-	hello   []byte
-	traffic loadgen.Traffic
+	ListenersConfig
 	streams []*listener
 	reading sync.WaitGroup
+	bytes   atomic.Int64 // of the last message
 
-	mu    sync.Mutex
-	conns []*loadgen.Conn
-
-	left   atomic.Int64 // listeners that have not received the next change
-	all    chan struct{}
-	bytes  atomic.Int64 // of the last message
-	closed atomic.Bool
-	lost   atomic.Pointer[error]
+	mu    sync.Mutex // guards the following
+	conns []*grpc.ClientConn
+	lost  error
 }
 
+// A listener has the number of the last change that it received, and the time.
 type listener struct {
-	number atomic.Uint64 // of the last change received
-	armed  atomic.Uint64 // the next change has a larger number
-	at     atomic.Int64  // time at which the next change was received; 0: not received yet
-	first  chan struct{} // closed by the first message, which has the initial number
+	mu     sync.Mutex
+	number uint64
+	at     time.Time
 }
 
 // opening is the number of connections opened at a time. A server refuses some if too
@@ -93,20 +63,13 @@ func startListeners(_ context.Context, c ListenersConfig) (*Listeners, error) {
 	// are short and do not coincide. The server's own are part of the result.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(3 << 30)
-	d := dialects()[c.Dialect]
-	l := &Listeners{dialect: d, all: make(chan struct{}, 1)}
-	if d.hello != nil {
-		var err error
-		if l.hello, err = proto.Marshal(d.hello); err != nil {
-			return nil, err
-		}
-	}
+	l := &Listeners{ListenersConfig: c}
 	for range c.Streams {
-		l.streams = append(l.streams, &listener{first: make(chan struct{})})
+		l.streams = append(l.streams, &listener{})
 	}
 	err := proc.Each(min(opening, c.Conns), func(first int) error {
 		for i := first; i < c.Conns; i += opening {
-			if err := l.connect(c, i); err != nil {
+			if err := l.connect(i); err != nil {
 				return fmt.Errorf("connection %d of %d: %w", i+1, c.Conns, err)
 			}
 		}
@@ -119,113 +82,104 @@ func startListeners(_ context.Context, c ListenersConfig) (*Listeners, error) {
 }
 
 // connect opens a connection and its share of the streams, one after another.
-func (l *Listeners) connect(c ListenersConfig, number int) error {
-	conn, err := loadgen.Dial(c.Addr, number, l.dialect.method, &l.traffic)
+func (l *Listeners) connect(number int) error {
+	conn, err := loadgen.Dial(l.Addr, new(atomic.Int64))
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	l.conns = append(l.conns, conn)
 	l.mu.Unlock()
-	ended := make(chan struct{})
+	for i := number; i < len(l.streams); i += l.Conns {
+		if err := l.open(conn, l.streams[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens a stream, and waits for its first message, which has the initial number.
+func (l *Listeners) open(conn *grpc.ClientConn, s *listener) error {
+	stream, err := loadgen.Open(context.Background(), conn, l.Method)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(stream.SendMsg(l.Hello), l.receive(stream, s)); err != nil {
+		return err
+	}
 	l.reading.Go(func() {
-		defer close(ended)
-		if err := conn.Read(); !l.closed.Load() {
-			l.lost.CompareAndSwap(nil, &err)
+		var err error
+		for err == nil {
+			err = l.receive(stream, s)
 		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lost = err
 	})
-	for i := number; i < len(l.streams); i += c.Conns {
-		s := l.streams[i]
-		opened, err := conn.Open(loadgen.Whole(func(message []byte) { l.receive(s, message) }))
-		if err == nil {
-			err = conn.Send(opened, l.hello)
-		}
+	return nil
+}
+
+func (l *Listeners) receive(stream grpc.ClientStream, s *listener) error {
+	var message []byte
+	if err := stream.RecvMsg(&message); err != nil {
+		return err
+	}
+	now, number := time.Now(), loadgen.Find(message, l.Path...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number > s.number {
+		s.number, s.at = number, now
+		l.bytes.Store(int64(len(message)))
+	}
+	return nil
+}
+
+// Received is the times until half of the listeners received a change and until all did, and the
+// bytes of the message.
+type Received struct {
+	Half, Last time.Duration
+	Bytes      int
+}
+
+// Wait waits until all listeners have received a change, which must be the last.
+func (l *Listeners) Wait(c Change, r *Received) error {
+	deadline := time.Now().Add(patience)
+	var times []time.Duration
+	for _, s := range l.streams {
+		at, err := l.await(s, c.Number, deadline)
 		if err != nil {
 			return err
 		}
-		select {
-		case <-s.first:
-		case <-ended:
-			return *l.lost.Load()
-		case <-time.After(patience):
-			return errors.New("a stream has no first message")
+		times = append(times, at.Sub(c.Begin))
+	}
+	slices.Sort(times)
+	*r = Received{times[len(times)/2], times[len(times)-1], int(l.bytes.Load())}
+	return nil
+}
+
+func (l *Listeners) await(s *listener, number uint64, deadline time.Time) (time.Time, error) {
+	for {
+		s.mu.Lock()
+		has, at := s.number, s.at
+		s.mu.Unlock()
+		switch {
+		case has == number:
+			return at, nil
+		case has > number:
+			return at, fmt.Errorf("change %d was made, and %d was received", number, has)
+		case time.Now().After(deadline):
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return at, errors.Join(fmt.Errorf("a listener has not received change %d in %v", number, patience), l.lost)
 		}
+		time.Sleep(time.Millisecond)
 	}
-	return nil
-}
-
-func (l *Listeners) receive(s *listener, message []byte) {
-	now := time.Now().UnixNano()
-	number := loadgen.Find(message, l.dialect.path...)
-	select {
-	case <-s.first:
-	default:
-		s.number.Store(number)
-		close(s.first)
-		return
-	}
-	if number <= s.number.Load() {
-		return
-	}
-	s.number.Store(number)
-	l.bytes.Store(int64(len(message)))
-	if number > s.armed.Load() && s.at.CompareAndSwap(0, now) && l.left.Add(-1) == 0 {
-		l.all <- struct{}{}
-	}
-}
-
-// Arm waits until all listeners have received a change, and prepares for the next.
-func (l *Listeners) Arm(number uint64, _ *struct{}) error {
-	deadline := time.Now().Add(patience)
-	for _, s := range l.streams {
-		for s.number.Load() < number {
-			if time.Now().After(deadline) {
-				return l.receiveError()
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
-	l.left.Store(int64(len(l.streams)))
-	for _, s := range l.streams {
-		s.armed.Store(number)
-		s.at.Store(0)
-	}
-	return nil
-}
-
-// Received has the time at which each listener received a change.
-type Received struct {
-	Number uint64
-	Bytes  int
-	Times  []int64 // nanoseconds since 1970
-}
-
-// Wait waits until all listeners have received the next change.
-func (l *Listeners) Wait(_ struct{}, r *Received) error {
-	select {
-	case <-l.all:
-	case <-time.After(patience):
-		return l.receiveError()
-	}
-	*r = Received{Number: l.streams[0].number.Load(), Bytes: int(l.bytes.Load())}
-	for _, s := range l.streams {
-		r.Times = append(r.Times, s.at.Load())
-	}
-	return nil
-}
-
-func (l *Listeners) receiveError() error {
-	if lost := l.lost.Load(); lost != nil {
-		return fmt.Errorf("a connection has ended: %w", *lost)
-	}
-	return fmt.Errorf("%d listeners have not received a change in %v", l.left.Load(), patience)
 }
 
 // Close ends all connections.
 func (l *Listeners) Close() error {
-	l.closed.Store(true)
 	for _, c := range l.conns {
-		c.Close()
+		_ = c.Close()
 	}
 	l.reading.Wait()
 	return nil

@@ -1,4 +1,4 @@
-package main
+package propagation
 
 import (
 	"context"
@@ -7,20 +7,23 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
-	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/encoding"
-	grpcmem "google.golang.org/grpc/mem"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/lab/bench/locks"
+	"github.com/leasehold-dev/leasehold/lab/bench/managers"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/manager"
 	"github.com/leasehold-dev/leasehold/owner"
+	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	process "github.com/leasehold-dev/leasehold/server/proc"
 	"github.com/leasehold-dev/leasehold/store/mem"
 )
 
@@ -28,24 +31,19 @@ import (
 const (
 	nameLeasehold = "leasehold"
 	nameEtcd      = "etcd watch"
-	namePush      = "bare gRPC push"
 )
 
 // patience is how long a change may take before it is considered lost.
 const patience = 60 * time.Second
 
 const (
-	roleManager   = "manager"
-	rolePusher    = "pusher"
+	roleManager   = "timed-manager"
 	roleListeners = "listeners"
 )
 
-func roles() map[string]proc.Role {
-	all := locks.Roles()
-	all[roleManager] = proc.RoleOf(startManager)
-	all[rolePusher] = proc.RoleOf(startPusher)
-	all[roleListeners] = proc.RoleOf(startListeners)
-	return all
+// Roles returns the roles of the processes, for [proc.Play].
+func Roles() map[string]proc.Role {
+	return map[string]proc.Role{roleManager: proc.RoleOf(startManager), roleListeners: proc.RoleOf(startListeners)}
 }
 
 // A Change has the time at which it began, and its number.
@@ -60,11 +58,11 @@ type service struct {
 	addr string
 	// change makes a change, of the given number of bytes if the size can be chosen.
 	change func(ctx context.Context, bytes int) (Change, error)
-	// undo makes another change possible, and returns the last number that listeners will
-	// receive. nil: not needed.
-	undo  func() (uint64, error)
-	close func()
-	bytes int // of a message without the value, for etcd
+	// undo makes another change possible, which is a change, too. nil: not needed.
+	undo    func() (Change, error)
+	close   func()
+	dialect Dialect
+	bytes   int // of a message without the value, for etcd
 }
 
 type starter struct {
@@ -72,39 +70,29 @@ type starter struct {
 	start func(ctx context.Context, dir string, s size) (*service, error)
 }
 
-func starters() []starter {
-	return []starter{
-		{nameLeasehold, func(ctx context.Context, _ string, s size) (*service, error) {
-			return startProcess(ctx, roleManager, s.listeners+few, true)
-		}},
-		{nameEtcd, startEtcd},
-		{namePush, func(ctx context.Context, _ string, _ size) (*service, error) {
-			return startProcess(ctx, rolePusher, nil, false)
-		}},
-	}
-}
+func starters() []starter { return []starter{{nameLeasehold, startLeasehold}, {nameEtcd, startEtcd}} }
 
-// startProcess starts a service as a process with a method Change, and with a method
-// Undo if changes have to be undone.
-func startProcess(ctx context.Context, role string, config any, undo bool) (*service, error) {
-	p, err := proc.Start(ctx, role, config)
+func startLeasehold(ctx context.Context, _ string, size size) (*service, error) {
+	p, err := proc.Start(ctx, roleManager, size.listeners+few)
 	if err != nil {
 		return nil, err
 	}
 	s := &service{addr: p.Addr, close: p.Close}
-	s.change = func(_ context.Context, bytes int) (c Change, err error) {
-		err = p.Call("Change", bytes, &c)
+	s.change = func(context.Context, int) (c Change, err error) {
+		err = p.Call("Change", nil, &c)
 		return c, err
 	}
-	if undo {
-		s.undo = func() (uint64, error) {
-			var c Change
-			err := p.Call("Undo", nil, &c)
-			return c.Number, err
-		}
+	s.undo = func() (c Change, err error) {
+		err = p.Call("Undo", nil, &c)
+		return c, err
 	}
-	return s, nil
+	hello, err := proto.Marshal(&leaseholdv1.FollowRequest{Version: wire.Version, Namespace: namespace, Seq: 1})
+	// FollowResponse.update.lsn
+	s.dialect = Dialect{leaseholdv1.LookupService_Follow_FullMethodName, hello, []protowire.Number{2, 5}}
+	return s, err
 }
+
+const namespace = "propagation"
 
 const etcdKey = "table"
 
@@ -118,7 +106,13 @@ func startEtcd(ctx context.Context, dir string, s size) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
+	watch := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte(etcdKey)}}}
+	hello, err := proto.Marshal(watch)
+	if err != nil {
+		return nil, err
+	}
 	served := &service{addr: cluster.Leader, close: cluster.Close, bytes: etcdOverhead}
+	served.dialect = Dialect{pb.Watch_Watch_FullMethodName, hello, []protowire.Number{1, 3}} // WatchResponse.header.revision
 	served.change = func(ctx context.Context, bytes int) (Change, error) {
 		value := string(make([]byte, max(0, bytes-served.bytes)))
 		begin := time.Now()
@@ -166,15 +160,20 @@ func startManager(ctx context.Context, most int) (*ManagerMember, error) {
 // prepare creates the namespace and makes a first change, which lookups receive as their
 // initial table.
 func (s *ManagerMember) prepare(ctx context.Context) error {
-	conn, err := proc.Dial(s.addr)
+	client, err := process.Dial([]string{s.addr}, insecure.NewCredentials(), patience)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(proc.CreateNamespace(ctx, conn, proc.EverySecond(namespace, "o", ranges)), conn.Close()); err != nil {
+	defer client.Close()
+	err = process.Until(ctx, func(ctx context.Context) error {
+		_, err := client.CreateNamespace(ctx, managers.EverySecond(namespace, "o", ranges))
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	var c Change
-	return errors.Join(s.Change(0, &c), s.Undo(struct{}{}, &c))
+	return errors.Join(s.Change(struct{}{}, &c), s.Undo(struct{}{}, &c))
 }
 
 // Addr returns the address of the API.
@@ -183,7 +182,7 @@ func (s *ManagerMember) Addr() string { return s.addr }
 // Change lets the owner join, and returns the time at which the change was passed to the
 // store. It excludes the time for which a manager waits for other owners, so as to make
 // few changes, because that is not part of the propagation.
-func (s *ManagerMember) Change(_ int, c *Change) (err error) {
+func (s *ManagerMember) Change(_ struct{}, c *Change) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if s.owner, err = owner.Join(ctx, owner.Config{Namespace: namespace, Managers: []string{s.addr}, Name: "o", Addr: "10.0.0.1:80"}); err != nil {
@@ -245,93 +244,4 @@ func (t timed) Append(ctx context.Context, b *storage.Batch) (storage.Outcome, e
 		t.written <- written{Change{begin, uint64(b.Last())}, len(b.Changes)}
 	}
 	return outcome, err
-}
-
-// Pusher is a gRPC server that sends the same bytes to all listeners, and does nothing
-// else: the minimum for any gRPC server. It is exported for net/rpc.
-type Pusher struct {
-	*proc.Server
-
-	mu      sync.Mutex
-	number  uint64
-	streams map[chan []byte]bool
-}
-
-// raw is a codec for messages that are already encoded.
-type raw struct{ encoding.CodecV2 }
-
-func (raw) Name() string { return "proto" }
-
-func (raw) Marshal(v any) (grpcmem.BufferSlice, error) {
-	return grpcmem.BufferSlice{grpcmem.SliceBuffer(v.([]byte))}, nil
-}
-
-func (raw) Unmarshal(grpcmem.BufferSlice, any) error { return nil }
-
-// startPusher starts a Pusher. Its buffers are as small as a manager's, which suits
-// many connections.
-func startPusher(context.Context, struct{}) (p *Pusher, err error) {
-	p = &Pusher{number: 1, streams: make(map[chan []byte]bool)}
-	server := grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.ReadBufferSize(2<<10))
-	server.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "bench.Push", HandlerType: (*any)(nil),
-		Streams: []grpc.StreamDesc{{StreamName: "Listen", Handler: p.listen, ServerStreams: true, ClientStreams: true}},
-	}, p)
-	p.Server, err = proc.NewServer(server)
-	return p, err
-}
-
-// listen serves one stream: it sends the number of the last change, and then every push.
-func (p *Pusher) listen(_ any, stream grpc.ServerStream) error {
-	if err := stream.RecvMsg(nil); err != nil {
-		return err
-	}
-	mailbox := make(chan []byte, 4)
-	p.mu.Lock()
-	p.streams[mailbox] = true
-	first := message(p.number, 0)
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.streams, mailbox)
-	}()
-	if err := stream.SendMsg(first); err != nil {
-		return err
-	}
-	for {
-		select {
-		case m := <-mailbox:
-			if err := stream.SendMsg(m); err != nil {
-				return err
-			}
-		case <-stream.Context().Done():
-			return nil
-		}
-	}
-}
-
-// message returns a message with a number, of the given length or the shortest possible.
-func message(number uint64, size int) []byte {
-	b := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), number)
-	rest := size - len(b) - protowire.SizeTag(2)
-	rest -= protowire.SizeVarint(uint64(max(0, rest)))
-	if rest <= 0 {
-		return b
-	}
-	return protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), make([]byte, rest))
-}
-
-// Change pushes a change of the given number of bytes.
-func (p *Pusher) Change(bytes int, c *Change) error {
-	begin := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.number++
-	m := message(p.number, bytes)
-	for mailbox := range p.streams {
-		mailbox <- m
-	}
-	*c = Change{begin, p.number}
-	return nil
 }

@@ -2,128 +2,80 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/dustin/go-humanize"
+	"github.com/leasehold-dev/leasehold/server/console"
 )
 
-// A Table is rows under a header, for a terminal or a page.
-type Table struct {
-	Title  string     `json:"title,omitempty"`
-	Header []string   `json:"header"`
-	Rows   [][]string `json:"rows"`
+const (
+	pageFile = "BENCHMARKS.md"
+	// resultsDir is the directory of results below that of the documents.
+	resultsDir = "benchmarks"
+)
+
+// store writes the result under the directory of the documents.
+func (r *Result) store(docs string) error {
+	dir := filepath.Join(docs, resultsDir)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // pages for all readers
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, r.Benchmark+".json"), []byte(console.JSON(r)), 0o644) //nolint:gosec // the same
 }
 
-// NewTable returns an empty table.
-func NewTable(title string, header ...string) *Table { return &Table{Title: title, Header: header} }
-
-// Add adds a row. Integers are formatted with [Thousands], other numbers with [Number];
-// a [Summary] is three cells: median, low and high.
-func (t *Table) Add(cells ...any) {
-	var row []string
-	for _, c := range cells {
-		switch c := c.(type) {
-		case int:
-			row = append(row, Thousands(float64(c)))
-		case float64:
-			row = append(row, Number(c))
-		case Summary:
-			row = append(row, Number(c.Median), Number(c.Low), Number(c.High))
-		default:
-			row = append(row, fmt.Sprint(c))
+func loadResults(docs string) (all []*Result, err error) {
+	files, err := filepath.Glob(filepath.Join(docs, resultsDir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		r := &Result{}
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, r)
 		}
-	}
-	t.Rows = append(t.Rows, row)
-}
-
-// Print writes the table as plain text, followed by an empty line.
-func (t *Table) Print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if t.Title != "" {
-		_, _ = fmt.Fprintln(w, t.Title) // Flush reports the first error
-	}
-	for _, row := range append([][]string{t.Header}, t.Rows...) {
-		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	_, _ = fmt.Fprintln(w)
-	return w.Flush()
-}
-
-// Markdown returns the table without its title.
-func (t *Table) Markdown() string {
-	var b strings.Builder
-	line := func(cells []string) {
-		b.WriteString("|")
-		for i := range t.Header {
-			cell := ""
-			if i < len(cells) {
-				cell = strings.ReplaceAll(cells[i], "|", `\|`)
-			}
-			b.WriteString(" " + cell + " |")
+		if err == nil && r.Benchmark == "" {
+			err = errors.New("no benchmark name")
 		}
-		b.WriteString("\n")
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w; run its benchmark again with -docs", file, err)
+		}
+		all = append(all, r)
 	}
-	line(t.Header)
-	b.WriteString("|" + strings.Repeat("---|", len(t.Header)) + "\n")
-	for _, row := range t.Rows {
-		line(row)
-	}
-	return b.String()
+	slices.SortFunc(all, func(a, b *Result) int { return cmp.Compare(a.Number, b.Number) })
+	return all, nil
 }
 
-// Thousands formats a number as 51,029.
-func Thousands(x float64) string { return humanize.Comma(int64(math.Round(x))) }
-
-// Number formats a number with about three digits: 0.0123, 1.42, 33.8, 1,486.
-func Number(x float64) string {
-	if math.Abs(x) >= 999.5 {
-		return Thousands(x)
-	}
-	return fmt.Sprintf("%.3g", x)
-}
-
-// Percent formats a share with its sign, as -12.0 %.
-func Percent(share float64) string { return fmt.Sprintf("%+.1f %%", 100*share) }
-
-const pageFile = "BENCHMARKS.md"
-
-// WritePage writes the page from all stored results.
-func WritePage(docs string) error {
+// writePage writes the page from all stored results.
+func writePage(docs string) error {
 	all, err := loadResults(docs)
 	if err != nil {
 		return err
 	}
-	return WriteFile(filepath.Join(docs, pageFile), func(w io.Writer) error {
-		_, err := io.WriteString(w, page(all))
-		return err
-	})
+	return os.WriteFile(filepath.Join(docs, pageFile), []byte(page(all)), 0o644) //nolint:gosec // for all readers
 }
 
 const pageIntro = `# Benchmarks
 
 <!-- Written by "make bench" from docs/benchmarks/*.json. Change the benchmarks in lab/bench, not this page. -->
 
-Each number was printed by the command beside it, in one run with what it is compared with. Contestants take turns, and medians are compared; low and
-high are those of the turns. Do not compare numbers of different runs: the speed of the host varies by tens of percent.
+Each section was measured in one run with what it is compared with; the command beside it repeats that. Contestants take turns, and medians are compared;
+low and high are those of the turns. Do not compare numbers of different runs: the speed of the host varies by tens of percent.
 
-    make bench        # all benchmarks, and this page; 45 minutes on two cores at most
+    make bench        # all benchmarks, and this page; half an hour on two idle cores
     make bench-quick  # the headlines, in minutes, as a table and as JSON lines
 
 "Times better" is the peer's cost over ours, or our rate over the peer's; below 1 the peer is better. Some peers are lower bounds that do less: an index read,
-a clock reading, bare gRPC, datagrams alone. The last section has [what we lose, and why](#what-we-lose-and-why), and missed goals.
+a clock reading. The last section has [what we lose, and why](#what-we-lose-and-why), and missed goals. Versions of peers are those in lab/go.mod.
 
 `
 
 func page(all []*Result) string {
-	slices.SortFunc(all, func(a, b *Result) int {
-		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Benchmark, b.Benchmark))
-	})
 	var b strings.Builder
 	b.WriteString(pageIntro)
 	writeSummary(&b, all)
@@ -145,14 +97,7 @@ func writeSummary(b *strings.Builder, all []*Result) {
 		goals += len(r.Goals)
 		met += len(r.Goals) - r.Missed()
 	}
-	if len(t.Rows) > 0 {
-		fmt.Fprintf(b, "## Headlines\n\n%s\n%d of %d goals are met.\n\n", t.Markdown(), met, goals)
-	}
-	for _, r := range all {
-		if r.Failed != nil {
-			fmt.Fprintf(b, "**Failed**: %s, in its last run.\n\n", link(r))
-		}
-	}
+	fmt.Fprintf(b, "## Headlines\n\n%s\n%d of %d goals are met.\n\n", t.Markdown(), met, goals)
 }
 
 func link(r *Result) string { return fmt.Sprintf("[%s](#%s)", r.Benchmark, anchor(heading(r))) }
@@ -174,30 +119,14 @@ func anchor(heading string) string {
 }
 
 func writeResult(b *strings.Builder, r *Result) {
-	fmt.Fprintf(b, "## %s\n\n", heading(r))
-	if f := r.Failed; f != nil {
-		fmt.Fprintf(b, "**Failed** on %s: %s.", f.Date, strings.TrimSuffix(f.Why, "."))
-		if r.Command == "" {
-			b.WriteString(" There is no earlier result.\n\n")
-			return
-		}
-		b.WriteString(" This is the earlier result.\n\n")
-	}
-	fmt.Fprintf(b, "%s\n\n    %s\n\n", strings.TrimSpace(r.About), r.Command)
+	fmt.Fprintf(b, "## %s\n\n%s\n\n    %s\n\n", heading(r), strings.TrimSpace(r.About), r.Command)
 	for _, s := range r.Sections {
 		writeSection(b, s)
 	}
 	if len(r.Goals) > 0 {
-		fmt.Fprintf(b, "%s\n", r.GoalTable().Markdown())
+		fmt.Fprintf(b, "%s\n", r.goalTable().Markdown())
 	}
-	for _, s := range r.Skipped {
-		fmt.Fprintf(b, "**Skipped** %s.\n\n", strings.TrimSuffix(s, "."))
-	}
-	fmt.Fprintf(b, "Measured on %s, in %s s on: %s.", r.Date, Number(r.Seconds), r.Machine)
-	if len(r.Versions) > 0 {
-		fmt.Fprintf(b, " With %s.", strings.Join(r.Versions, ", "))
-	}
-	b.WriteString("\n\n")
+	fmt.Fprintf(b, "Measured on %s, in %s s on: %s.\n\n", r.Date, Number(r.Seconds), r.Machine)
 }
 
 func writeSection(b *strings.Builder, s Section) {
@@ -206,9 +135,6 @@ func writeSection(b *strings.Builder, s Section) {
 	}
 	if s.Text != "" {
 		fmt.Fprintf(b, "%s\n\n", strings.TrimSpace(s.Text))
-	}
-	if s.Plot != "" {
-		fmt.Fprintf(b, "![%s](%s)\n\n", s.Shows, s.Plot)
 	}
 	if s.Table == nil {
 		return

@@ -5,124 +5,148 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // tiny is a benchmark without measurements.
-func tiny() Benchmark {
-	return Benchmark{
-		Name: "tiny", Number: 3, Title: "How small?", About: "It *asks*.", Rounds: 7, Quick: 2,
+func tiny() *Benchmark {
+	return &Benchmark{
+		Name: "tiny", Number: 3, Title: "How small?", About: "It *asks*.", Rounds: 7, Quick: 2, Seconds: 1, QuickSeconds: 1,
 		Run: func(_ context.Context, r *Run) error {
-			r.Expect(r.Rounds)
-			for i := range r.Rounds {
-				r.Step("round %d", i+1)
-			}
+			r.Step("%d rounds", r.Rounds)
 			t := NewTable("", "who", "ns")
 			t.Add("ours", fmt.Sprint(r.Rounds))
-			r.Add(Section{Title: "Sizes", Text: "By rounds.", Table: t})
-			r.AddPlot("sizes", "sizes by rounds", func(w io.Writer) error { _, err := io.WriteString(w, "<svg/>"); return err })
+			r.Add("Sizes", "By rounds.", t)
 			r.Less("size", 10, "ns", "peer", 123.44)
 			r.More("rate", 10, "1/s", "other", 40)
 			r.Want("at most 20 ns", 10, "ns", true)
 			r.Lose("to other, because it is %s.", "larger")
-			r.Skip("absent", errors.New("not installed"))
 			return nil
 		},
 	}
 }
 
+// named returns a benchmark with parts that does something.
+func named(name string, number int, do func(context.Context, *Run) error) *Benchmark {
+	return &Benchmark{Name: name, Number: number, Title: "It is " + name, Parts: []string{"a", "b", "c"}, QuickPart: "b", Rounds: 4, Quick: 2, Run: do}
+}
+
+// runLine runs benchmarks with a command line.
+func runLine(t *testing.T, line string, all ...*Benchmark) (out, errs string, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	err = run(t.Context(), all, strings.Fields(line), &stdout, &stderr)
+	return stdout.String(), stderr.String(), err
+}
+
 func TestBenchmarkPrints(t *testing.T) {
-	q := tiny()
-	var out, errs bytes.Buffer
-	if code := q.main(t.Context(), nil, &out, &errs); code != exitMet {
-		t.Fatalf("%d: %s", code, errs.String())
+	out, errs, err := runLine(t, "", tiny())
+	if err != nil || !strings.Contains(errs, "tiny: 7 rounds") {
+		t.Fatalf("%v, %s", err, errs)
 	}
-	for _, text := range []string{"ours  7", "at most 20 ns  10 ns  yes", "tiny.size  10    ns    peer   123     12.3", "SKIPPED absent: not installed"} {
-		if !strings.Contains(out.String(), text) {
-			t.Errorf("the output lacks %q:\n%s", text, out.String())
+	for _, text := range []string{"ours  7", "at most 20 ns  10 ns  yes", "tiny.size  10    ns    peer   123     12.3"} {
+		if !strings.Contains(out, text) {
+			t.Errorf("the output lacks %q:\n%s", text, out)
 		}
 	}
 }
 
-func TestBenchmarkPrintsLines(t *testing.T) {
-	q := tiny()
-	var out, errs bytes.Buffer
-	if code := q.main(t.Context(), []string{"-json", "-quick", "-lines"}, &out, &errs); code != exitMet {
-		t.Fatalf("%d: %s", code, errs.String())
-	}
-	const want = `{"name":"tiny.size","value":10,"unit":"ns","peer":"peer","peerValue":123.4,"ratio":12.34}
+const tinyLines = `{"name":"tiny.size","value":10,"unit":"ns","peer":"peer","peerValue":123.4,"ratio":12.34}
 {"name":"tiny.rate","value":10,"unit":"1/s","peer":"other","peerValue":40,"ratio":0.25}
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Error(diff)
+
+// TestQuick: a table of all headlines, and the lines; also after failures.
+func TestQuick(t *testing.T) {
+	bad := named("bad", 1, func(context.Context, *Run) error { return errors.New("the server\nis gone") })
+	out, errs, err := runLine(t, "-quick", bad, tiny())
+	if err == nil || !strings.Contains(err.Error(), "bad: the server") || !strings.Contains(errs, "FAILED bad: the server") {
+		t.Errorf("%v, %s", err, errs)
 	}
-	if diff := cmp.Diff("progress 0.5000 round 1\nprogress 1.0000 round 2\nSKIPPED absent: not installed\n", errs.String()); diff != "" {
-		t.Error(diff)
+	if !strings.HasPrefix(out, "Headlines\n") || !strings.HasSuffix(out, "\n"+tinyLines) {
+		t.Errorf("got %s", out)
 	}
 }
 
-func TestBenchmarkExitCodes(t *testing.T) {
-	missing := tiny()
-	run := missing.Run
-	missing.Run = func(ctx context.Context, r *Run) error {
-		r.Want("the moon", 0, "", false)
-		return run(ctx, r)
-	}
-	failing := tiny()
-	failing.Run = func(context.Context, *Run) error { return errors.New("broken") }
-	for name, c := range map[string]struct {
-		benchmark Benchmark
-		args      []string
-		code      int
-		says      string
-	}{
-		"help":           {tiny(), []string{"-h"}, exitMet, "usage: cd lab/bench && go run ./tiny"},
-		"argument":       {tiny(), []string{"x"}, exitUsage, `unexpected argument "x"`},
-		"rounds":         {tiny(), []string{"-rounds", "-1"}, exitUsage, "want 1 to 1000"},
-		"quick and docs": {tiny(), []string{"-quick", "-docs", "x"}, exitUsage, "exclude each other"},
-		"missed":         {missing, nil, ExitMissed, ""},
-		"failed":         {failing, nil, exitFailed, "tiny: broken"},
+func TestCommandLine(t *testing.T) {
+	for line, says := range map[string]string{
+		"-only tiny,x": `unknown name "x"`, "x": `unexpected argument "x"`, "-rounds -1": "want 1 to 1000",
+		"-quick -docs x": "-docs excludes", "-page": "requires -docs",
 	} {
-		var errs bytes.Buffer
-		code := c.benchmark.main(t.Context(), c.args, io.Discard, &errs)
-		if code != c.code || !strings.Contains(errs.String(), c.says) {
-			t.Errorf("%s: %d %q, want %d and %q", name, code, errs.String(), c.code, c.says)
+		if _, _, err := runLine(t, line, tiny()); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", line, err, says)
+		}
+	}
+	if _, help, err := runLine(t, "-h", tiny()); err != nil || !strings.Contains(help, "-only") {
+		t.Errorf("%v, %s", err, help)
+	}
+}
+
+// TestOnly: benchmarks and parts are selected, and the command repeats that.
+func TestOnly(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                  "x abc, y abc",
+		"-only y":           "y abc",
+		"-only y/c,y/b":     "y bc",
+		"-only y/a,x":       "x abc, y a",
+		"-quick":            "x b, y b",
+		"-quick -only y/a":  "y a",
+		"-only x -rounds 9": "x abc",
+	} {
+		var got, commands []string
+		play := func(_ context.Context, r *Run) error {
+			var parts string
+			for _, part := range []string{"a", "b", "c"} {
+				if r.Wants(part) {
+					parts += part
+				}
+			}
+			got, commands = append(got, r.Benchmark+" "+parts), append(commands, strings.TrimPrefix(r.Command, "cd lab/bench && go run . "))
+			_, err := os.Stat(r.Dir)
+			return err
+		}
+		all := []*Benchmark{named("x", 1, play), named("y", 2, play)}
+		if _, _, err := runLine(t, line, all...); err != nil || strings.Join(got, ", ") != want {
+			t.Errorf("%q: %q, %v, want %q", line, got, err, want)
+		}
+		for i, command := range commands {
+			again := got[i]
+			got = nil
+			if _, _, err := runLine(t, command, all...); err != nil || len(got) != 1 || got[0] != again {
+				t.Errorf("%q: %q runs %q, %v, want %q", line, command, got, err, again)
+			}
+			got = strings.Split(want, ", ")
 		}
 	}
 }
 
-func TestCommand(t *testing.T) {
-	q := tiny()
-	if got := q.command([]string{"-docs", "../../docs", "-rounds", "3", "--json", "-lines", "-x=y"}); got != "cd lab/bench && go run ./tiny -rounds 3 -x=y" {
-		t.Errorf("got %q", got)
-	}
-	q.Module = true
-	if got := q.command(nil); got != "cd lab/bench/tiny && GOWORK=off go run ." {
-		t.Errorf("got %q", got)
+// TestInterrupt: no benchmark starts after an interrupt.
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	over := errors.New("over")
+	first := named("x", 1, func(ctx context.Context, _ *Run) error { cancel(over); return ctx.Err() })
+	next := named("y", 2, func(context.Context, *Run) error { t.Error("it runs"); return nil })
+	if err := run(ctx, []*Benchmark{first, next}, nil, io.Discard, io.Discard); !errors.Is(err, over) {
+		t.Errorf("got %v", err)
 	}
 }
 
-// TestPageKeepsResults: benchmarks that do not run keep their last result.
+// TestPageKeepsResults: benchmarks that do not run, or fail, keep their last result.
 func TestPageKeepsResults(t *testing.T) {
 	docs := t.TempDir()
 	first := Result{Benchmark: "first", Number: 1, Title: "Before, it", Command: "go run ./first", Date: "2020-02-02", Losses: []string{"much."}}
 	first.Less("x", 2, "ns", "p", 1)
 	first.Want("at most 1 ns", 2, "ns", false)
-	if err := first.Store(docs); err != nil {
+	if err := first.store(docs); err != nil {
 		t.Fatal(err)
 	}
-	q := tiny()
-	var errs bytes.Buffer
-	if code := q.main(t.Context(), []string{"-docs", docs, "-rounds=1"}, io.Discard, &errs); code != exitMet {
-		t.Fatalf("%d: %s", code, errs.String())
+	failing := named("first", 1, func(context.Context, *Run) error { return errors.New("broken") })
+	if _, _, err := runLine(t, "-rounds 1 -docs "+docs, failing, tiny()); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("got %v", err)
 	}
 	text, err := os.ReadFile(filepath.Join(docs, pageFile))
 	if err != nil {
@@ -134,8 +158,8 @@ func TestPageKeepsResults(t *testing.T) {
 		"| [tiny](#3-how-small) | size | 10 | ns | peer | 123 | 12.3 |",
 		"1 of 2 goals are met.",
 		"## 1. Before, it", "    go run ./first\n", "Measured on 2020-02-02",
-		"## 3. How small?", "It *asks*.", "    cd lab/bench && go run ./tiny -rounds=1\n", "### Sizes\n\nBy rounds.\n\n| who | ns |",
-		"![sizes by rounds](benchmarks/tiny-sizes.svg)", "| at most 20 ns | 10 ns | yes |", "**Skipped** absent: not installed.",
+		"## 3. How small?", "It *asks*.", "    cd lab/bench && go run . -only tiny -rounds 1\n", "### Sizes\n\nBy rounds.\n\n| who | ns |",
+		"| at most 20 ns | 10 ns | yes |",
 		"## What we lose, and why", "- [first](#1-before-it): much.", "- [first](#1-before-it), missed goal: at most 1 ns; it is 2 ns.", "- [tiny](#3-how-small): to other",
 	} {
 		at := strings.Index(string(text), want)
@@ -143,9 +167,6 @@ func TestPageKeepsResults(t *testing.T) {
 			t.Errorf("%q is at %d of the page, want it after %d", want, at, last)
 		}
 		last = max(last, at)
-	}
-	if plot, err := os.ReadFile(filepath.Join(docs, "benchmarks", "tiny-sizes.svg")); err != nil || string(plot) != "<svg/>" {
-		t.Errorf("the plot is %q, %v", plot, err)
 	}
 }
 
@@ -159,39 +180,8 @@ func TestLoadResultsReportsErrors(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "x.json"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := WritePage(docs); err == nil || !strings.Contains(err.Error(), "x.json") {
+		if err := writePage(docs); err == nil || !strings.Contains(err.Error(), "x.json") {
 			t.Errorf("%s: %v", text, err)
-		}
-	}
-}
-
-func TestFlags(t *testing.T) {
-	q := tiny()
-	var mine string
-	q.Flags = func(f *flag.FlagSet) { f.StringVar(&mine, "mine", "", "") }
-	if code := q.main(t.Context(), []string{"-mine", "a"}, io.Discard, io.Discard); code != exitMet || mine != "a" {
-		t.Errorf("%d, %q", code, mine)
-	}
-}
-
-func TestParts(t *testing.T) {
-	for line, want := range map[string]string{
-		"": "a,b,c", "-only c,b": "b,c", "-quick": "b", "-quick -only a": "a", "-only a,x": "",
-	} {
-		q := tiny()
-		q.Parts, q.QuickPart = []string{"a", "b", "c"}, "b"
-		var got string
-		q.Run = func(_ context.Context, r *Run) error {
-			got = strings.Join(r.Parts, ",")
-			if r.Only != strings.Contains(line, "-only") || r.Wants("a") != strings.Contains(want, "a") {
-				t.Errorf("%q: %v, %v", line, r.Only, r.Parts)
-			}
-			_, err := os.Stat(r.Dir)
-			return err
-		}
-		code := q.main(t.Context(), strings.Fields(line), io.Discard, io.Discard)
-		if got != want || (code == exitMet) != (want != "") {
-			t.Errorf("%q: %d, parts %q, want %q", line, code, got, want)
 		}
 	}
 }

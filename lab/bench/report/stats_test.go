@@ -1,7 +1,6 @@
 package report
 
 import (
-	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,20 +33,6 @@ func TestPairedRatio(t *testing.T) {
 	}
 	if got := PairedRatio([]float64{2, 6}, []float64{0, 2, 9}); got != 3 {
 		t.Errorf("got %v, want 3: nothing is divided by 0", got)
-	}
-}
-
-func TestSlope(t *testing.T) {
-	var points []Point
-	for x := 1.0; x < 1000; x *= 3 {
-		points = append(points, Point{X: x, Y: 5 * math.Pow(x, 1.5)})
-	}
-	points = append(points, Point{X: 10, Y: 0}, Point{X: -1, Y: 3}) // have no logarithm
-	if got := Slope(points); math.Abs(got-1.5) > 1e-9 {
-		t.Errorf("got %v, want 1.5", got)
-	}
-	if got := Slope([]Point{{X: 2, Y: 1}, {X: 2, Y: 3}}); !math.IsNaN(got) {
-		t.Errorf("points above each other have the slope %v", got)
 	}
 }
 
