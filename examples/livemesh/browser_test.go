@@ -68,7 +68,7 @@ func TestTwoWindows(t *testing.T) {
 		address := fmt.Sprintf("10.0.1.%d", i+1)
 		home.moves(address)
 		for _, victim := range victims {
-			if err := f.Revive(t.Context(), victim, 0); err != nil {
+			if err := f.Revive(t.Context(), victim); err != nil {
 				t.Fatal(err)
 			}
 		}

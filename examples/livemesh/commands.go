@@ -2,92 +2,32 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/demo"
-	"github.com/leasehold-dev/leasehold/examples/livemesh/device"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/fleet"
-	"github.com/leasehold-dev/leasehold/examples/livemesh/frontend"
-	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/manager"
 )
 
-func newDeviceCommand() *cobra.Command {
-	var at, address string
-	var watch []string
-	cmd := &cobra.Command{
-		Use:   "device NAME",
-		Short: "Run a device in a terminal: publish an address, and print those of others",
-		Example: `  livemesh device home --address 10.0.0.1 --watch work
-  livemesh device work --address 10.0.0.2 --watch home`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("want the NAME of one device, for example home; got %d arguments", len(args))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range slices.Concat(args, watch) {
-				if err := jsonhttp.ValidName("play", "a device", name); err != nil {
-					return err
-				}
-			}
-			if address == "" {
-				return errors.New("--address is missing: want the device's address, for example 10.0.0.1")
-			}
-			api, err := frontend.Client(at, 2)
-			if err != nil {
-				return err
-			}
-			cfg := device.Config{Name: args[0], Watch: watch, Frontend: api, Logger: logger(cmd)}
-			cfg.Learned = func(peer, address string) {
-				if address == "" {
-					address = "nowhere"
-				}
-				_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s is at %s\n", peer, address)
-			}
-			return device.New(cfg, address).Run(cmd.Context())
-		},
-	}
-	cmd.Flags().StringVar(&at, "frontend", "http://127.0.0.1:8080", "URL of a frontend")
-	cmd.Flags().StringVar(&address, "address", "", "address of the device")
-	cmd.Flags().StringSliceVar(&watch, "watch", nil, "names of devices whose addresses to print")
-	return cmd
-}
-
-func newFrontendCommand() *cobra.Command {
-	s := &site{}
-	cmd := &cobra.Command{
-		Use:   "frontend",
-		Short: "Serve the API of all services, and a page",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return s.serveFrontend(cmd) },
-	}
-	s.flags(cmd, "127.0.0.1:8080")
-	return cmd
-}
-
 // newManagerCommand runs a manager inside this program, so that the demo needs no other
-// program. Deployments use "leasehold manager run".
+// program. It ignores the other flags of "leasehold manager run", which deployments use.
 func newManagerCommand() *cobra.Command {
-	var listen string
-	var peers []string
-	var longest time.Duration
+	s, peers, longest := &site{}, []string(nil), time.Duration(0)
 	cmd := &cobra.Command{
-		Use:    "manager",
-		Short:  "Run a manager of the demo",
-		Hidden: true,
-		Args:   cobra.NoArgs,
+		Use:                "manager",
+		Short:              "Run a manager of the demo",
+		Hidden:             true,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s := &site{listen: listen}
 			listener, err := s.listener(cmd.Context())
 			if err != nil {
 				return err
@@ -100,19 +40,16 @@ func newManagerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "manager on %s\n", m.Addr())
 			select {
 			case <-cmd.Context().Done():
 			case <-m.Done():
 			}
-			closing, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), closeTime)
-			defer cancel()
-			return m.Close(closing)
+			return within(closeTime, m.Close)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:7400", "address to listen on")
+	cmd.Flags().StringVar(&s.listen, "listen", "", "address to listen on")
 	cmd.Flags().StringSliceVar(&peers, "peers", nil, "addresses of all managers, including this one")
-	cmd.Flags().DurationVar(&longest, "longest", 0, "the longest lease of any namespace, including drift")
+	cmd.Flags().DurationVar(&longest, "longest-lease", 0, "the longest lease of any namespace, including drift")
 	return cmd
 }
 
@@ -142,15 +79,19 @@ func newDemoCommand() *cobra.Command {
 			if !cmd.Flags().Changed("seed") {
 				cfg.Seed = rand.Uint64()
 			}
-			cfg.Out = cmd.OutOrStdout()
-			if asJSON {
+			out := cmd.OutOrStdout()
+			if cfg.Out = out; asJSON {
 				cfg.Out = io.Discard
 			}
 			report, err := runDemo(cmd.Context(), cfg)
 			if err != nil {
 				return err
 			}
-			return printReport(cmd, asJSON, report)
+			if asJSON {
+				return json.NewEncoder(out).Encode(report)
+			}
+			_, err = fmt.Fprintln(out, report)
+			return err
 		},
 	}
 	cmd.Flags().DurationVar(&cfg.Length, "for", time.Minute, "duration")
@@ -178,5 +119,9 @@ func startFleet(ctx context.Context, dir string) (*fleet.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fleet.Start(ctx, program, dir, namespaces())
+	var spaces []leasehold.Namespace
+	for _, r := range roles() {
+		spaces = append(spaces, r.space)
+	}
+	return fleet.Start(ctx, program, dir, spaces)
 }

@@ -47,7 +47,7 @@ keeps its state in memory, on the server that owns a name; a frontend forwards r
 	for _, r := range roles() {
 		root.AddCommand(r.command())
 	}
-	root.AddCommand(newFrontendCommand(), newDeviceCommand(), newManagerCommand(), newLoadCommand(), newDemoCommand())
+	root.AddCommand(newFrontendCommand(), newManagerCommand(), newDemoCommand())
 	return root
 }
 

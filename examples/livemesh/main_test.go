@@ -90,22 +90,9 @@ func TestBadInput(t *testing.T) {
 		want string
 	}{
 		{[]string{"nonsense"}, "unknown command"},
-		{[]string{"device"}, "want the NAME of one device"},
-		{[]string{"device", ""}, "a device has a name"},
-		{[]string{"device", "home", "--watch", "work,"}, "a device has a name"},
-		{[]string{"device", "home"}, "--address is missing"},
-		{[]string{"device", "home", "--address", "10.0.0.1", "--frontend", "localhost"}, "--frontend is \"localhost\", want a URL"},
 		{[]string{"documents", "--listen", "nowhere"}, "--listen: "},
 		{[]string{"documents", "--listen", "0.0.0.0:0"}, "--advertise"},
 		{[]string{"demo", "--for", "-1s"}, "--for is -1s"},
-		{[]string{"load", "--for", "0s"}, "--for is 0s"},
-		{[]string{"load", "--publishers", "0"}, "--publishers is 0, want 1"},
-		{[]string{"load", "--callers", "0"}, "--callers is 0, want 1"},
-		{[]string{"load", "--users", "3"}, "--users is 3, want 4"},
-		{[]string{"load", "--reads", "-1"}, "--reads is -1, want 0"},
-		{[]string{"load", "--rate", "NaN"}, "--rate is NaN"},
-		{[]string{"load", "--inserts", "0", "--updates", "0", "--reads", "0"}, "are all 0"},
-		{[]string{"load", "--frontend", "localhost"}, "--frontend is \"localhost\""},
 	} {
 		root := newRoot()
 		root.SetArgs(test.args)

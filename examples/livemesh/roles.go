@@ -10,11 +10,11 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/device"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/feed"
+	"github.com/leasehold-dev/leasehold/examples/livemesh/frontend"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/im"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 	"github.com/leasehold-dev/leasehold/lookup"
-	"github.com/leasehold-dev/leasehold/owner"
 )
 
 // The services' namespaces, which are also the first segments of their paths.
@@ -36,86 +36,97 @@ type service interface {
 type role struct {
 	space leasehold.Namespace
 	about string
-	join  func(ctx context.Context, s *site, as owner.Config) (service, error)
+	uses  []leasehold.Namespace // of which its servers have lookups
+	join  func(ctx context.Context, s *site) (service, error)
 	// maxOutstanding is a frontend's limit of concurrent requests to one of its servers; 0
 	// is the default of package leasehttp.
 	maxOutstanding int
 }
 
 func roles() []role {
+	type spaces []leasehold.Namespace
 	return []role{
-		{documentsSpace, "documents made of sections, such as addresses of devices", joinDocuments, 0},
-		{topicsSpace, "topics: subscriptions and published messages", joinTopics, 0},
-		{queuesSpace, "queues: messages for devices, and losses of other services", joinQueues, 0},
-		{feedsSpace, "feeds of coalesced activities", joinFeeds, 64}, // PRS 3.3
-		{imSpace, "the presence of users of an instant messenger", joinIM, 0},
+		{documentsSpace, "documents made of sections, such as addresses of devices", spaces{topicsSpace}, joinDocuments, 0},
+		{topicsSpace, "topics: subscriptions and published messages", spaces{queuesSpace}, joinTopics, 0},
+		{queuesSpace, "queues: messages for devices, and losses of other services", spaces{documentsSpace, topicsSpace}, joinQueues, 0},
+		{feedsSpace, "feeds of coalesced activities", nil, joinFeeds, 64}, // PRS 3.3
+		{imSpace, "the presence of users of an instant messenger", nil, joinIM, 0},
 	}
-}
-
-func namespaces() (all []leasehold.Namespace) {
-	for _, r := range roles() {
-		all = append(all, r.space)
-	}
-	return all
 }
 
 func (r role) command() *cobra.Command {
-	s, name := &site{}, ""
+	s := &site{}
 	cmd := &cobra.Command{
 		Use:   string(r.space),
 		Short: "Serve " + r.about,
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return s.serveRole(cmd, r, leasehold.OwnerID(name)) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return s.serve(cmd, string(r.space), r.uses, r.join) },
 	}
 	s.flags(cmd, "127.0.0.1:0")
-	cmd.Flags().StringVar(&name, "name", "", "owner ID, stable across restarts (default: the advertised address)")
+	cmd.Flags().StringVar(&s.name, "name", "", "owner ID, stable across restarts (default: the advertised address)")
 	return cmd
 }
 
-func joinDocuments(ctx context.Context, s *site, as owner.Config) (service, error) {
-	topics, err := s.client(ctx, topicsSpace)
+func joinDocuments(ctx context.Context, s *site) (service, error) {
+	topics, err := s.client(topicsSpace)
 	if err != nil {
 		return nil, err
 	}
 	publisher := &pubsub.Client{Client: topics}
-	return documents.Join(ctx, as, func(ctx context.Context, news documents.News) error {
+	return documents.Join(ctx, s.owner(documentsSpace), func(ctx context.Context, news documents.News) error {
 		_, err := publisher.Publish(ctx, news.Document, news) // the topic has the name of the document
 		return err
 	})
 }
 
-func joinTopics(ctx context.Context, s *site, as owner.Config) (service, error) {
-	queues, err := s.client(ctx, queuesSpace)
+func joinTopics(ctx context.Context, s *site) (service, error) {
+	queues, err := s.client(queuesSpace)
 	if err != nil {
 		return nil, err
 	}
-	return pubsub.Join(ctx, as, &queue.Client{Client: queues})
+	return pubsub.Join(ctx, s.owner(topicsSpace), &queue.Client{Client: queues})
 }
 
-func joinQueues(ctx context.Context, s *site, as owner.Config) (service, error) {
+func joinQueues(ctx context.Context, s *site) (service, error) {
 	watch := make(map[string]*lookup.Lookup)
-	for _, space := range []leasehold.Namespace{documentsSpace, topicsSpace} {
-		l, err := s.lookup(ctx, space)
-		if err != nil {
-			return nil, err
-		}
+	for space, l := range s.lookups {
 		watch[string(space)] = l
 	}
-	return queue.Join(ctx, as, queue.Config{Watch: watch})
+	return queue.Join(ctx, s.owner(queuesSpace), queue.Config{Watch: watch})
 }
 
-func joinFeeds(ctx context.Context, _ *site, as owner.Config) (service, error) {
-	return feed.Join(ctx, as, feed.Config{})
+func joinFeeds(ctx context.Context, s *site) (service, error) {
+	return feed.Join(ctx, s.owner(feedsSpace), feed.Config{})
 }
 
-func joinIM(ctx context.Context, s *site, as owner.Config) (service, error) {
-	feeds, err := s.client(ctx, feedsSpace)
-	if err != nil {
-		return nil, err
+func joinIM(ctx context.Context, s *site) (service, error) { return im.Join(ctx, s.owner(imSpace)) }
+
+func newFrontendCommand() *cobra.Command {
+	s, uses := &site{}, []leasehold.Namespace(nil)
+	for _, r := range roles() {
+		uses = append(uses, r.space)
 	}
-	reporter := &feed.Client{Client: feeds}
-	return im.Join(ctx, as, im.Config{Logger: s.log, Announce: func(ctx context.Context, user, text string) error {
-		_, err := reporter.Report(ctx, user, feed.Event{Text: text}) // "is now online"
-		return err
-	}})
+	cmd := &cobra.Command{
+		Use:   "frontend",
+		Short: "Serve the API of all services, and a page",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return s.serve(cmd, "frontend", uses, joinFrontend) },
+	}
+	s.flags(cmd, "127.0.0.1:8080")
+	return cmd
+}
+
+// A stateless service has nothing to transfer.
+type stateless struct{ handler http.Handler }
+
+func (s stateless) Handler() http.Handler     { return s.handler }
+func (stateless) Close(context.Context) error { return nil }
+
+func joinFrontend(_ context.Context, s *site) (service, error) {
+	cfg := frontend.Config{Logger: s.log}
+	for _, r := range roles() {
+		cfg.Services = append(cfg.Services, frontend.Service{Prefix: "/" + string(r.space) + "/", Lookup: s.lookups[r.space], MaxOutstanding: r.maxOutstanding})
+	}
+	handler, err := frontend.New(cfg)
+	return stateless{handler}, err
 }

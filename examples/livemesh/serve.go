@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/examples/livemesh/frontend"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -22,7 +21,6 @@ import (
 
 const (
 	joinTime   = 30 * time.Second
-	silentTime = 3 * time.Second // before a process logs that it waits
 	drainTime  = 2 * time.Minute
 	closeTime  = 2 * time.Second
 	callTime   = 30 * time.Second
@@ -31,11 +29,11 @@ const (
 
 // A site is the settings of a process: its address and its managers.
 type site struct {
-	managers          []string
-	insecure          bool // plain text in a trusted network
-	listen, advertise string
-	log               *slog.Logger
-	open              []*lookup.Lookup
+	managers                []string
+	insecure                bool // plain text in a trusted network
+	name, listen, advertise string
+	log                     *slog.Logger
+	lookups                 map[leasehold.Namespace]*lookup.Lookup
 }
 
 func (s *site) flags(cmd *cobra.Command, listen string) {
@@ -53,74 +51,41 @@ func (s *site) credentials() credentials.TransportCredentials {
 	return nil // plain text on loopback only
 }
 
-// lookup opens a lookup, which is closed with the site.
-func (s *site) lookup(ctx context.Context, space leasehold.Namespace) (*lookup.Lookup, error) {
-	l, err := lookup.Open(ctx, lookup.Config{Namespace: space, Managers: s.managers, Credentials: s.credentials(), Logger: s.log})
-	if err == nil {
-		s.open = append(s.open, l)
+// owner returns the configuration of an owner on this site.
+func (s *site) owner(space leasehold.Namespace) owner.Config {
+	return owner.Config{
+		Namespace: space, Managers: s.managers, Addr: s.advertise, Name: leasehold.OwnerID(s.name), Logger: s.log,
+		Credentials: s.credentials(), Mover: &owner.Mover{Credentials: s.credentials(), ServerCredentials: s.credentials()},
 	}
-	return l, err
+}
+
+// open opens lookups.
+func (s *site) open(ctx context.Context, spaces []leasehold.Namespace) error {
+	s.lookups = make(map[leasehold.Namespace]*lookup.Lookup)
+	for _, space := range spaces {
+		l, err := lookup.Open(ctx, lookup.Config{Namespace: space, Managers: s.managers, Credentials: s.credentials(), Logger: s.log})
+		if err != nil {
+			return err
+		}
+		s.lookups[space] = l
+	}
+	return nil
+}
+
+func (s *site) close() {
+	for _, l := range s.lookups {
+		_ = l.Close(context.Background()) // never fails
+	}
 }
 
 // client returns a client of the servers of a namespace.
-func (s *site) client(ctx context.Context, space leasehold.Namespace) (jsonhttp.Client, error) {
-	l, err := s.lookup(ctx, space)
-	if err != nil {
-		return jsonhttp.Client{}, err
-	}
-	return jsonhttp.NewClient(l, space, nil, callTime)
+func (s *site) client(space leasehold.Namespace) (jsonhttp.Client, error) {
+	return jsonhttp.NewClient(s.lookups[space], space, nil, callTime)
 }
 
-// awaitManagers returns a context with the join timeout. It logs after silentTime, unless done
-// was called.
-func awaitManagers(ctx context.Context, log *slog.Logger, managers []string) (_ context.Context, done func()) {
-	ctx, cancel := context.WithTimeout(ctx, joinTime)
-	long := time.AfterFunc(silentTime, func() {
-		log.Warn("waiting for a manager", "managers", managers, "patience", joinTime)
-	})
-	return ctx, func() {
-		long.Stop()
-		cancel()
-	}
-}
-
-// serveRole runs a server. When it is interrupted it transfers its names to other servers, and
-// serves them until then.
-func (s *site) serveRole(cmd *cobra.Command, r role, name leasehold.OwnerID) error {
-	return s.serve(cmd, string(r.space)+" on %s\n", func(ctx context.Context) (service, error) {
-		if host, _, err := net.SplitHostPort(s.advertise); err == nil && net.ParseIP(host).IsUnspecified() {
-			return nil, fmt.Errorf("--listen is %s, which is no address for other processes: set --advertise, for example 10.0.0.1:8101", s.listen)
-		}
-		return r.join(ctx, s, owner.Config{
-			Namespace: r.space, Managers: s.managers, Addr: s.advertise, Name: name, Logger: s.log,
-			Credentials: s.credentials(), Mover: &owner.Mover{Credentials: s.credentials(), ServerCredentials: s.credentials()},
-		})
-	})
-}
-
-// A stateless service has nothing to transfer.
-type stateless struct{ handler http.Handler }
-
-func (s stateless) Handler() http.Handler     { return s.handler }
-func (stateless) Close(context.Context) error { return nil }
-
-func (s *site) serveFrontend(cmd *cobra.Command) error {
-	return s.serve(cmd, "frontend on http://%s/\n", func(ctx context.Context) (service, error) {
-		cfg := frontend.Config{Logger: s.log}
-		for _, r := range roles() {
-			l, err := s.lookup(ctx, r.space)
-			if err != nil {
-				return nil, err
-			}
-			cfg.Services = append(cfg.Services, frontend.Service{Prefix: "/" + string(r.space) + "/", Lookup: l, MaxOutstanding: r.maxOutstanding})
-		}
-		handler, err := frontend.New(cfg)
-		return stateless{handler}, err
-	})
-}
-
-// serve listens, joins, prints the address, and serves until the context ends.
-func (s *site) serve(cmd *cobra.Command, ready string, join func(context.Context) (service, error)) error {
+// serve listens, joins, prints the address, and serves until the context ends. Then it transfers
+// its names to other servers, and serves them until then.
+func (s *site) serve(cmd *cobra.Command, what string, uses []leasehold.Namespace, join func(ctx context.Context, s *site) (service, error)) error {
 	ctx := cmd.Context()
 	s.log = logger(cmd)
 	listener, err := s.listener(ctx)
@@ -128,18 +93,17 @@ func (s *site) serve(cmd *cobra.Command, ready string, join func(context.Context
 		return err
 	}
 	defer listener.Close() //nolint:errcheck // already closed by the server
-	defer func() {
-		for _, l := range s.open {
-			_ = l.Close(context.Background()) // never fails
-		}
-	}()
-	joining, joined := awaitManagers(ctx, s.log, s.managers)
-	served, err := join(joining)
-	joined()
+	defer s.close()
+	joining, joined := context.WithTimeout(ctx, joinTime)
+	defer joined()
+	if err := s.open(joining, uses); err != nil {
+		return err
+	}
+	served, err := join(joining, s)
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(cmd.OutOrStdout(), ready, s.advertise)
+	_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s on http://%s/\n", what, s.advertise)
 	server := &http.Server{Handler: served.Handler(), ReadHeaderTimeout: headerTime}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -147,16 +111,18 @@ func (s *site) serve(cmd *cobra.Command, ready string, join func(context.Context
 	case <-ctx.Done():
 	case err = <-ended:
 	}
-	s.log.Info("draining: state is transferred to other servers; interrupt again to stop at once", "patience", drainTime)
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer cancel()
-	err = errors.Join(err, served.Close(draining))
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
-	defer cancel()
-	if server.Shutdown(closing) != nil { // long polls are aborted and retried elsewhere
+	s.log.Info("draining: state is transferred to other servers; interrupt again to stop at once", "timeout", drainTime)
+	err = errors.Join(err, within(drainTime, served.Close))
+	if within(closeTime, server.Shutdown) != nil { // long polls are aborted and retried elsewhere
 		err = errors.Join(err, server.Close())
 	}
 	return err
+}
+
+func within(d time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return do(ctx)
 }
 
 // listener listens. It is called before joining: an owner must be able to serve.
@@ -167,6 +133,9 @@ func (s *site) listener(ctx context.Context) (net.Listener, error) {
 	}
 	if s.advertise == "" {
 		s.advertise = l.Addr().String()
+	}
+	if host, _, err := net.SplitHostPort(s.advertise); err == nil && net.ParseIP(host).IsUnspecified() {
+		return nil, errors.Join(l.Close(), fmt.Errorf("--listen is %s, which is no address for other processes: set --advertise, for example 10.0.0.1:8101", s.listen))
 	}
 	return l, nil
 }

@@ -3,9 +3,9 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -21,7 +21,7 @@ type Candidate struct {
 	owner *owner.Owner
 	key   leasehold.Key
 	stop  context.CancelFunc
-	ended sync.WaitGroup
+	ended chan struct{} // closed when the task has ended
 }
 
 // Join joins an election: the candidates are the owners of the namespace. The leader runs the task at each interval.
@@ -31,12 +31,13 @@ func Join(ctx context.Context, as owner.Config, election string, every time.Dura
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	c := &Candidate{owner: o, key: leasehold.KeyOf(election), stop: stop}
-	c.ended.Go(func() { c.run(ctx, every, task) })
+	c := &Candidate{owner: o, key: leasehold.KeyOf(election), stop: stop, ended: make(chan struct{})}
+	go c.run(ctx, every, task)
 	return c, nil
 }
 
 func (c *Candidate) run(ctx context.Context, every time.Duration, task Task) {
+	defer close(c.ended)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -51,11 +52,16 @@ func (c *Candidate) run(ctx context.Context, every time.Duration, task Task) {
 	}
 }
 
-// Close ends the task and resigns: another candidate leads at once.
-func (c *Candidate) Close(ctx context.Context) error {
+// Close ends the task and resigns: another candidate leads at once. If the context ends first, the lease ends although the
+// task may still run; the effects of the task carry an old fencing token then.
+func (c *Candidate) Close(ctx context.Context) (err error) {
 	c.stop()
-	c.ended.Wait()
-	return c.owner.Close(ctx)
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+		err = fmt.Errorf("the task has not ended: %w", ctx.Err())
+	}
+	return errors.Join(err, c.owner.Close(ctx))
 }
 
 // Handler reports whether this server leads.

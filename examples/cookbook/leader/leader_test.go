@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/internal/recipetest"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -53,5 +55,26 @@ func TestElection(t *testing.T) {
 		if terms := slices.Compact(slices.Clone(j.terms)); !slices.IsSorted(j.terms) || len(terms) < 3 {
 			t.Errorf("terms %d, want at least 3 that increase", terms)
 		}
+	})
+}
+
+// TestCloseWithDeadline: Close does not wait longer than its context for a task that does not end.
+func TestCloseWithDeadline(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, cluster *leaseholdtest.Cluster) {
+		runs, end := make(chan struct{}, 1), make(chan struct{})
+		c, err := Join(t.Context(), cluster.Node("a").OwnerConfig(), "nightly", time.Second, func(context.Context, leasehold.Generation) {
+			runs <- struct{}{}
+			<-end
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-runs
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the task still runs: %v", err)
+		}
+		close(end)
 	})
 }

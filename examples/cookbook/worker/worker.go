@@ -3,6 +3,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -84,11 +85,21 @@ func (p *Pool) reconcile(ctx context.Context, workers map[string]worker, names [
 	}
 }
 
-// Close stops the workers, and then gives the names to other servers.
-func (p *Pool) Close(ctx context.Context) error {
+// Close stops the workers, and then gives the names to other servers. If the context ends first, the leases end although
+// workers may still run; their effects carry old fencing tokens then.
+func (p *Pool) Close(ctx context.Context) (err error) {
 	p.stop()
-	p.ended.Wait()
-	return p.owner.Close(ctx)
+	ended := make(chan struct{})
+	go func() {
+		p.ended.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = fmt.Errorf("workers have not ended: %w", ctx.Err())
+	}
+	return errors.Join(err, p.owner.Close(ctx))
 }
 
 // Handler reports the leases of this server.

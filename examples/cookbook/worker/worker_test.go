@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/internal/recipetest"
+	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -91,5 +93,26 @@ func TestWorkers(t *testing.T) {
 		if owners := s.wantOneEach(t, p); len(owners) != 1 {
 			t.Errorf("owners %v, want 1", owners)
 		}
+	})
+}
+
+// TestCloseWithDeadline: Close does not wait longer than its context for a worker that does not stop.
+func TestCloseWithDeadline(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, cluster *leaseholdtest.Cluster) {
+		runs, end := make(chan struct{}), make(chan struct{})
+		p, err := Join(t.Context(), cluster.Node("a").OwnerConfig(), []string{"device"}, func(context.Context, string, leasehold.Generation, func() bool) {
+			close(runs)
+			<-end
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-runs
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := p.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the worker still runs: %v", err)
+		}
+		close(end)
 	})
 }

@@ -1,5 +1,5 @@
-// Package device is the client of Live Mesh on a user's machine: it publishes the machine's
-// address, and follows those of the user's other machines (Centrifuge, figure 11).
+// Package device is the client of Live Mesh on a user's machine: it publishes its own address,
+// and follows those of other devices (Centrifuge, figure 11).
 //
 // All state of a device is in the memory of the services, and may be lost. The device handles
 // every loss in the same way: it sends all its state again, which is idempotent. It registers
@@ -11,12 +11,14 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/pubsub"
@@ -49,11 +51,10 @@ type Config struct {
 }
 
 const (
-	subscription = time.Hour
-	refreshing   = 10 * time.Minute
-	longPoll     = 25 * time.Second
-	minBackoff   = 100 * time.Millisecond
-	maxBackoff   = 2 * time.Second
+	refreshing = 10 * time.Minute
+	longPoll   = 25 * time.Second
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 2 * time.Second
 )
 
 // A Device is the client of one machine. Its methods are safe for concurrent use.
@@ -65,18 +66,14 @@ type Device struct {
 
 	resend chan struct{} // state may have been lost
 	moved  chan struct{} // the address has changed
+	news   chan struct{} // documents of watched devices have changed
 
 	version string // of the published address; only for send
 
 	mu      sync.Mutex
 	address string
-	peers   map[string]peer
-}
-
-// A peer is the state of a watched device.
-type peer struct {
-	version string // of the section that was seen last, whether it exists or not
-	address string
+	peers   map[string]string // addresses of watched devices
+	changed map[string]bool   // watched devices whose documents are to be read
 }
 
 // New returns a device with an address.
@@ -86,7 +83,8 @@ func New(cfg Config, address string) *Device {
 	}
 	return &Device{
 		cfg: cfg, documents: documents.Client{Client: cfg.Frontend}, topics: pubsub.Client{Client: cfg.Frontend}, queues: queue.Client{Client: cfg.Frontend},
-		address: address, resend: make(chan struct{}, 1), moved: make(chan struct{}, 1), peers: make(map[string]peer),
+		resend: make(chan struct{}, 1), moved: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		address: address, peers: make(map[string]string), changed: make(map[string]bool),
 	}
 }
 
@@ -102,7 +100,7 @@ func (d *Device) Move(address string) {
 func (d *Device) Address(other string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.peers[other].address
+	return d.peers[other]
 }
 
 func signal(c chan<- struct{}) {
@@ -152,7 +150,10 @@ func (d *Device) receive(ctx context.Context) error {
 	}
 }
 
+// take processes a message. Any client can enqueue one: an invalid one may have replaced a valid
+// one.
 func (d *Device) take(m queue.Message) {
+	var news documents.News
 	switch {
 	case m.Missed:
 		d.cfg.Logger.Info("messages were missed", "device", d.cfg.Name)
@@ -160,50 +161,41 @@ func (d *Device) take(m queue.Message) {
 	case m.Lost != nil:
 		d.cfg.Logger.Info("a service has lost state", "device", d.cfg.Name, "service", m.Lost.Service, "names", m.Lost.Names)
 		signal(d.resend)
-	default:
-		var news documents.News
-		if err := json.Unmarshal(m.Body, &news); err != nil || news.Long {
-			signal(d.resend) // reads the document
-			return
-		}
-		if !slices.Contains(d.cfg.Watch, news.Document) {
-			return // an earlier device of this name has subscribed
-		}
-		if data, ok := news.Set[Section]; ok {
-			d.learn(news.Document, news.Version, data)
-		} else if news.Deleted || slices.Contains(news.Removed, Section) {
-			d.learn(news.Document, news.Version, nil)
-		}
+	case json.Unmarshal(m.Body, &news) != nil:
+		signal(d.resend)
+	case slices.Contains(d.cfg.Watch, news.Document): // or an earlier device of this name has subscribed
+		d.mu.Lock()
+		d.changed[news.Document] = true
+		d.mu.Unlock()
+		signal(d.news)
 	}
 }
 
-// learn records another device's address, if its version is newer.
-func (d *Device) learn(name, version string, data json.RawMessage) {
-	var address string
-	if data != nil && json.Unmarshal(data, &address) != nil {
-		return // not an address
-	}
-	d.update(name, func(known peer) (peer, bool) {
-		return peer{version, address}, documents.Newer(version, known.version)
-	})
-}
-
-// clearAddress records that another device has no address, unless it has changed since a
-// version.
-func (d *Device) clearAddress(name, version string) {
-	d.update(name, func(known peer) (peer, bool) { return peer{version, ""}, known.version == version })
-}
-
-// update changes the state of another device, and reports a new address.
-func (d *Device) update(name string, change func(known peer) (next peer, changed bool)) {
+// takeChanged returns the watched devices whose documents have changed since the last call.
+func (d *Device) takeChanged() []string {
 	d.mu.Lock()
-	known := d.peers[name]
-	next, changed := change(known)
-	if changed {
-		d.peers[name] = next
+	defer d.mu.Unlock()
+	names := slices.Collect(maps.Keys(d.changed))
+	clear(d.changed)
+	return names
+}
+
+// read reads the addresses of other devices. If one has none, a message follows when it has one.
+func (d *Device) read(ctx context.Context, names []string) error {
+	for _, name := range names {
+		document, err := d.documents.Get(ctx, name)
+		if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
+			return err
+		}
+		var address string
+		_ = json.Unmarshal(document.Sections[Section].Data, &address) // anything else is no address
+		d.mu.Lock()
+		before := d.peers[name]
+		d.peers[name] = address
+		d.mu.Unlock()
+		if before != address && d.cfg.Learned != nil {
+			d.cfg.Learned(name, address)
+		}
 	}
-	d.mu.Unlock()
-	if changed && next.address != known.address && d.cfg.Learned != nil {
-		d.cfg.Learned(name, next.address)
-	}
+	return nil
 }

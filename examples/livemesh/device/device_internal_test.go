@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/examples/livemesh/documents"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
@@ -20,17 +19,16 @@ import (
 // TestUnwatched: a device ignores messages of subscriptions that an earlier device of its name
 // has made.
 func TestUnwatched(t *testing.T) {
-	var learned []string
-	d := New(Config{Name: "home", Watch: []string{"work"}, Learned: func(peer, _ string) { learned = append(learned, peer) }}, "10.0.0.1")
+	d := New(Config{Name: "home", Watch: []string{"work"}}, "10.0.0.1")
 	for _, name := range []string{"phone", "work", "home"} {
-		body, err := json.Marshal(documents.News{Document: name, Version: "1.1", Set: map[string]json.RawMessage{Section: json.RawMessage(`"10.0.0.9"`)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.take(queue.Message{Number: 1, Body: body})
+		d.take(queue.Message{Number: 1, Body: json.RawMessage(`{"document": "` + name + `"}`)})
 	}
-	if len(learned) != 1 || learned[0] != "work" || d.Address("home") != "" {
-		t.Errorf("learned %v, but only work is watched", learned)
+	if got := d.takeChanged(); len(got) != 1 || got[0] != "work" || len(d.resend) > 0 {
+		t.Errorf("%v are to be read, but only work is watched", got)
+	}
+	d.take(queue.Message{Number: 2, Body: json.RawMessage(`["nonsense"]`)})
+	if len(d.resend) == 0 {
+		t.Error("an invalid message is ignored; it may have replaced a valid one")
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/queue"
 )
 
-// send sends all state when some may have been lost, and the address when it has changed.
-// It refreshes state before it expires.
+// send sends all state when some may have been lost, the address when it has changed, and reads
+// the documents of watched devices when they have changed. It refreshes state before it expires.
 func (d *Device) send(ctx context.Context) error {
 	refresh := time.NewTicker(refreshing)
 	defer refresh.Stop()
@@ -25,6 +25,9 @@ func (d *Device) send(ctx context.Context) error {
 			err = d.repeat(ctx, "send all state", func() error { return d.sendAll(ctx) })
 		case <-d.moved:
 			err = d.repeat(ctx, "publish the address", func() error { return d.publish(ctx) })
+		case <-d.news:
+			names := d.takeChanged()
+			err = d.repeat(ctx, "read addresses", func() error { return d.read(ctx, names) })
 		case <-refresh.C:
 			err = d.repeat(ctx, "refresh", func() error { return d.refresh(ctx) })
 		}
@@ -45,19 +48,14 @@ func (d *Device) sendAll(ctx context.Context) error {
 		return err
 	}
 	for _, other := range d.cfg.Watch {
-		if err := d.topics.Subscribe(ctx, other, d.cfg.Name, subscription); err != nil {
+		if err := d.topics.Subscribe(ctx, other, d.cfg.Name); err != nil {
 			return err
 		}
 	}
 	if err := d.publish(ctx); err != nil {
 		return err
 	}
-	for _, other := range d.cfg.Watch {
-		if err := d.read(ctx, other); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.read(ctx, d.cfg.Watch)
 }
 
 func (d *Device) publish(ctx context.Context) error {
@@ -93,29 +91,12 @@ func (d *Device) write(ctx context.Context, address json.RawMessage) error {
 	return err
 }
 
-// read reads another device's address. If it has none, a message follows when it has one.
-func (d *Device) read(ctx context.Context, other string) error {
-	d.mu.Lock()
-	before := d.peers[other].version
-	d.mu.Unlock()
-	document, err := d.documents.Get(ctx, other)
-	if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
-		return err
-	}
-	if section, ok := document.Sections[Section]; ok {
-		d.learn(other, section.Version, section.Data)
-	} else {
-		d.clearAddress(other, before)
-	}
-	return nil
-}
-
 // refresh extends the TTL of all state. If some has expired or was lost, all is sent again.
 func (d *Device) refresh(ctx context.Context) error {
 	err := d.documents.Refresh(ctx, d.cfg.Name)
 	for _, other := range d.cfg.Watch {
 		if err == nil {
-			err = d.topics.Refresh(ctx, other, d.cfg.Name, subscription)
+			err = d.topics.Refresh(ctx, other, d.cfg.Name)
 		}
 	}
 	if errors.Is(err, leasehold.ErrNotFound) {

@@ -107,36 +107,28 @@ func TestStatuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		long := `"` + strings.Repeat("x", documents.MaxBytes) + `"`
+		long := strings.Repeat("x", documents.MaxBytes)
 		meshtest.Check(t, api.HTTP, api.URL, []meshtest.Case{
 			{What: "no document", Method: "GET", Path: "/documents/none", Status: 404},
-			{What: "no section", Method: "GET", Path: "/documents/d/sections/none", Status: 404},
-			{What: "a section", Method: "GET", Path: "/documents/d/sections/s", Status: 200},
-			{What: "not JSON", Method: "PUT", Path: "/documents/d/sections/s", Body: "{", Status: 400},
+			{What: "not JSON", Method: "PATCH", Path: "/documents/d", Body: "{", Status: 400},
 			{What: "not a change", Method: "PATCH", Path: "/documents/d", Body: "[]", Status: 400},
 			{What: "nothing to change", Method: "PATCH", Path: "/documents/d", Body: "{}", Status: 400},
 			{What: "a misspelled change", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"s": 2}, "iff": {"s": "9.9"}}`, Status: 400, Has: "iff"},
 			{What: "two changes", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"s": 2}} {}`, Status: 400},
 			{What: "set and removed", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"s": 2}, "remove": ["s"]}`, Status: 400, Has: "to be removed"},
-			{What: "another version", Method: "PUT", Path: "/documents/d/sections/s", Body: "2", Header: `If-Match: "9.9"`, Status: 412},
-			{What: "it is there", Method: "PUT", Path: "/documents/d/sections/s", Body: "2", Header: `If-None-Match: *`, Status: 412, Has: "is there already"},
-			{What: "it is not there", Method: "PUT", Path: "/documents/d/sections/none", Body: "2", Header: `If-Match: *`, Status: 412, Has: "is not there"},
-			{What: "a condition for readers", Method: "PUT", Path: "/documents/d/sections/s", Body: "2", Header: `If-None-Match: "9.9"`, Status: 400, Has: "If-None-Match: *"},
-			{What: "no such path", Method: "GET", Path: "/documents/d/sections", Status: 404, Has: `"kind":"not-found"`},
-			{What: "no such method", Method: "POST", Path: "/documents/d", Status: 405, Has: `"kind":"invalid"`},
-			{What: "a name that is no text", Method: "PUT", Path: "/documents/%ff/sections/s", Body: "1", Status: 400, Has: "UTF-8"},
-			{What: "no version", Method: "PUT", Path: "/documents/d/sections/s", Body: "2", Header: `If-Match: ""`, Status: 400},
-			{What: "not that section", Method: "DELETE", Path: "/documents/d/sections/s", Header: `If-None-Match: "1.1"`, Status: 400},
-			{What: "a condition for all", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"s": 2}}`, Header: `If-Match: "1.1"`, Status: 400},
-			{What: "a condition for all", Method: "DELETE", Path: "/documents/d", Header: `If-Match: "1.1"`, Status: 400},
-			{What: "too long", Method: "PUT", Path: "/documents/d/sections/s", Body: long, Status: 413},
-			{What: "far too long", Method: "PUT", Path: "/documents/d/sections/s", Body: long + strings.Repeat(" ", 1<<16), Status: 413},
-			{What: "too many sections", Method: "PATCH", Path: "/documents/d", Body: string(tooMany), Status: 413},
-			{What: "a long name", Method: "PUT", Path: "/documents/" + strings.Repeat("n", jsonhttp.MaxName+1) + "/sections/s", Body: "1", Status: 400},
-			{What: "unchanged", Method: "GET", Path: "/documents/d/sections/s", Status: 200, Has: `"data":1`},
-			{What: "as long as it is there", Method: "PUT", Path: "/documents/d/sections/s", Body: "2", Header: `If-Match: *`, Status: 200},
-			{What: "a new section", Method: "PUT", Path: "/documents/d/sections/t", Body: "1", Header: `If-None-Match: *`, Status: 200},
-			{What: "removed", Method: "DELETE", Path: "/documents/d/sections/s", Status: 204},
+			{What: "a section without a name", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"": 2}}`, Status: 400, Has: "a section has a name"},
+			{What: "another version", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"s": 2}, "if": {"s": "9.9"}}`, Status: 412},
+			{What: "it is there", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"s": 2}, "if": {"s": ""}}`, Status: 412},
+			{What: "it is not there", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"t": 2}, "if": {"t": "1.1"}}`, Status: 412},
+			{What: "no such path", Method: "GET", Path: "/documents/d/sections", Status: 404},
+			{What: "no such method", Method: "POST", Path: "/documents/d", Status: 405},
+			{What: "a name that is no text", Method: "GET", Path: "/documents/%ff", Status: 400, Has: "UTF-8"},
+			{What: "too long", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"t": "` + long + `"}}`, Status: 400, Has: "are allowed"},
+			{What: "far too long", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"t": "` + long + `"}}` + strings.Repeat(" ", 1<<16), Status: 413},
+			{What: "too many sections", Method: "PATCH", Path: "/documents/d", Body: string(tooMany), Status: 400, Has: "are allowed"},
+			{What: "a long name", Method: "GET", Path: "/documents/" + strings.Repeat("n", jsonhttp.MaxName+1), Status: 400},
+			{What: "unchanged", Method: "GET", Path: "/documents/d", Status: 200, Has: `"data":1}}`},
+			{What: "a new section", Method: "PATCH", Path: "/documents/d", Body: `{"set": {"t": 2}, "if": {"t": ""}}`, Status: 200, Has: `"data":2`},
 		})
 	})
 }

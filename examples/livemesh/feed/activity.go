@@ -9,14 +9,11 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
-
-	"github.com/leasehold-dev/leasehold"
 )
 
-// Bounds on an activity, in bytes. See also maxRoom.
+// Bounds on an activity, in bytes. See also Config.Room.
 const (
-	MaxName  = 100  // of a user or an actor
+	MaxName  = 100  // of an actor; longer ones are truncated
 	MaxTitle = 500  // longer ones are truncated
 	maxLink  = 1000 // longer ones are dropped
 )
@@ -33,40 +30,17 @@ type Activity struct {
 // compare is a total order of activities, independent of the order of arrival.
 func compare(a, b Activity) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) }
 
-// A Receipt is the result of posting activities.
-type Receipt struct {
-	Added int `json:"added"`
-	Known int `json:"known"` // duplicates
-	// Ignored counts items without a title, and those older than all that fit.
-	Ignored int `json:"ignored"`
-}
-
-// merge adds activities to a sorted list, and keeps the latest. It changes neither argument.
-// The result does not depend on the order of the new ones.
-func merge(have, more []Activity, room int) ([]Activity, Receipt) {
-	var receipt Receipt
-	there := make(map[string]bool, len(have)+len(more)) // false for new ones
-	for _, a := range have {
-		there[a.ID] = true
-	}
-	merged := slices.Clone(have)
-	for _, a := range more {
-		if _, known := there[a.ID]; known {
-			receipt.Known++
-			continue
-		}
-		there[a.ID] = false
-		merged = append(merged, a)
-	}
+// merge adds activities to a sorted list, without duplicates, and keeps the latest. It changes
+// neither argument. The result does not depend on the order of the new ones.
+func merge(have, more []Activity, room int) []Activity {
+	known := make(map[string]bool, len(have)+len(more))
+	merged := slices.DeleteFunc(slices.Concat(have, more), func(a Activity) bool {
+		duplicate := known[a.ID]
+		known[a.ID] = true
+		return duplicate
+	})
 	slices.SortFunc(merged, compare)
-	merged = merged[max(0, len(merged)-room):]
-	for _, a := range merged {
-		if !there[a.ID] {
-			receipt.Added++
-		}
-	}
-	receipt.Ignored = len(more) - receipt.Known - receipt.Added
-	return merged, receipt
+	return merged[max(0, len(merged)-room):]
 }
 
 // identify returns an id of a fixed size for the identifying parts of an activity.
@@ -75,44 +49,22 @@ func identify(parts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// when returns the time of an activity: the stated one, or the time of arrival if it is
-// missing, before 1970 or in the future.
-func when(stated *time.Time, now time.Time) time.Time {
-	if stated == nil || stated.Unix() < 0 || stated.After(now) {
-		return now.UTC()
-	}
-	return stated.UTC()
-}
-
-// line returns a text in one line, truncated to a number of bytes.
+// line returns a text in one line, without control characters, truncated to a number of bytes.
 func line(text string, most int) string {
-	text = strings.Join(strings.Fields(printable(text)), " ")
-	if len(text) <= most {
-		return text
-	}
-	const dots = "…"
-	end := most - len(dots)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + dots
-}
-
-// printable returns a text without characters that XML cannot represent.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) || r == 0xFFFE || r == 0xFFFF {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) {
 			return -1
 		}
 		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 // link returns an http or https address, or "". Other schemes, such as javascript:, are
 // dropped.
 func link(address string) string {
-	address = strings.TrimSpace(address)
-	u, err := url.Parse(address)
+	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(address) > maxLink {
 		return ""
 	}
@@ -125,33 +77,19 @@ type Event struct {
 	Actor string `json:"actor,omitempty"`
 	// Text is the predicate of the sentence: "is now online".
 	Text string `json:"text"`
-	// Link is an optional address with more information.
-	Link string `json:"link,omitempty"`
 	// ID identifies duplicates, if the event may be sent twice. Default: actor, text and
 	// time.
 	ID string `json:"id,omitempty"`
-	// At is when it happened. Default: now.
-	At *time.Time `json:"at,omitempty"`
 }
 
-func (e *Event) activity(user string, now time.Time) (Activity, error) {
-	bad := func(format string, args ...any) (Activity, error) {
-		return Activity{}, leasehold.Errorf("report event", leasehold.ErrInvalid, user, format, args...)
+// activity returns the activity of an event. Its title is empty if the event has no text.
+func (e *Event) activity(user string, now time.Time) Activity {
+	a := Activity{ID: identify("event", e.ID), Actor: line(cmp.Or(e.Actor, user), MaxName), At: now.UTC()}
+	if text := line(e.Text, MaxTitle-MaxName-1); text != "" {
+		a.Title = a.Actor + " " + text
 	}
-	if len(e.Actor) > MaxName || len(e.Text) > MaxTitle {
-		return bad("want an actor of at most %d bytes, and a text of at most %d", MaxName, MaxTitle)
-	}
-	actor, text := line(cmp.Or(e.Actor, user), MaxName), line(e.Text, MaxTitle)
-	switch {
-	case actor == "" || text == "":
-		return bad(`want a text, such as "is now online", and an actor with a name`)
-	case e.Link != "" && link(e.Link) == "":
-		return bad("want a link to http or https, of up to %d bytes", maxLink)
-	}
-	at := when(e.At, now)
-	id := identify("event", e.ID)
 	if e.ID == "" {
-		id = identify("event", actor, text, at.Format(time.RFC3339Nano))
+		a.ID = identify("event", a.Title, now.Format(time.RFC3339Nano))
 	}
-	return Activity{ID: id, Actor: actor, Title: actor + " " + text, Link: link(e.Link), At: at}, nil
+	return a
 }

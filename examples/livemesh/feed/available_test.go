@@ -14,14 +14,14 @@ import (
 // TestMoves: feeds move with their users, when users are moved and when a server is drained.
 func TestMoves(t *testing.T) {
 	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *feed.Client) {
-		if _, err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
+		if err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 			t.Fatal(err)
 		}
 		leave := serve(t, c.Node("b"), feed.Config{})
 		c.Settle()
 		c.Move(leasehold.All, "b")
 		want(t, api, "carol", "Alice slept")
-		if _, err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
+		if err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
 			t.Fatal(err)
 		}
 		if err := leave(t.Context()); err != nil { // a has an old feed, which is replaced
@@ -36,13 +36,13 @@ func TestMoves(t *testing.T) {
 // succeed.
 func TestKill(t *testing.T) {
 	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *feed.Client) {
-		if _, err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
+		if err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 			t.Fatal(err)
 		}
 		serve(t, c.Node("b"), feed.Config{})
 		c.Node("a").Kill()
 		want(t, api, "carol")
-		if _, err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
+		if err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
 			t.Error(err)
 		}
 		want(t, api, "carol", "Alice woke up")
@@ -61,7 +61,7 @@ func TestWithoutALease(t *testing.T) {
 		a.Serve(s.Handler())
 		c.Settle()
 		api := &feed.Client{Client: jsonhttp.Client{HTTP: c.Node("caller").Client(), URL: "http://" + a.Addr()}}
-		if _, err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
+		if err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 			t.Fatal(err)
 		}
 		a.Cut()
@@ -69,7 +69,7 @@ func TestWithoutALease(t *testing.T) {
 		if _, ok := s.Owner().Check(leasehold.KeyOf("carol")); ok {
 			t.Fatal("the server still has a lease")
 		}
-		if _, err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
+		if err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
 			t.Error(err)
 		}
 		want(t, api, "carol", "Alice slept and woke up")
@@ -79,12 +79,12 @@ func TestWithoutALease(t *testing.T) {
 // TestWithoutAManager: feeds are served without a manager, after leases have expired.
 func TestWithoutAManager(t *testing.T) {
 	alone(t, feed.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *feed.Client) {
-		if _, err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
+		if err := api.Add(t.Context(), "carol", rss("Alice slept")); err != nil {
 			t.Fatal(err)
 		}
 		c.KillLeader()
 		c.Advance(10 * time.Minute)
-		if _, err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
+		if err := api.Add(t.Context(), "carol", rss("Alice woke up")); err != nil {
 			t.Error(err)
 		}
 		want(t, api, "carol", "Alice slept and woke up")

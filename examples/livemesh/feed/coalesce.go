@@ -2,139 +2,114 @@ package feed
 
 import (
 	"cmp"
-	"fmt"
+	"html"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
-// MaxTitleActions is the maximum number of actions in the title of an entry.
-const MaxTitleActions = 8
+const (
+	// window is the length of a coalescing window. Windows begin at the full hour and not at
+	// an activity, so that the result does not depend on the order of arrival.
+	window = time.Hour
+	// MaxTitleActions is the maximum number of actions in the title of an entry.
+	MaxTitleActions = 8
+	// ids is the prefix of the ids of entries (RFC 4151).
+	ids = "tag:livemesh.example,2008:feeds/"
+)
 
-// An Entry is the actions of one person within a window.
-type Entry struct {
-	ID         string // stable while activities are added and dropped
-	Actor      string // "" if unknown
-	Title      string
-	Activities []Activity // at least one, the oldest first
+// A Document is a feed in JSON Feed 1.1.
+type Document struct {
+	Version string `json:"version"`
+	Title   string `json:"title"`
+	Items   []Item `json:"items"`
 }
 
-// Updated returns the time of the last activity.
-func (e *Entry) Updated() time.Time { return e.Activities[len(e.Activities)-1].At }
+// An Item is an entry of a Document: the actions of one person within a window, or one activity
+// without a known person.
+type Item struct {
+	ID        string    `json:"id"` // stable while activities are added and dropped
+	URL       string    `json:"url,omitempty"`
+	Title     string    `json:"title"`        // text, with each action once
+	Content   string    `json:"content_html"` // all activities
+	Published time.Time `json:"date_published"`
+	Modified  time.Time `json:"date_modified"`
+	Authors   []Author  `json:"authors,omitempty"`
+}
 
-// Link returns the link of the latest activity that has one.
-func (e *Entry) Link() string {
-	for _, a := range slices.Backward(e.Activities) {
-		if a.Link != "" {
-			return a.Link
-		}
+// An Author is the author of an item.
+type Author struct {
+	Name string `json:"name"`
+}
+
+// newDocument returns the feed of a user, from sorted activities.
+func newDocument(user string, activities []Activity) *Document {
+	d := &Document{Version: "https://jsonfeed.org/version/1.1", Title: "Activities for " + user, Items: []Item{}}
+	for id, group := range coalesce(activities) {
+		item := newItem(group)
+		item.ID = ids + url.PathEscape(user) + "/" + id
+		d.Items = append(d.Items, item)
 	}
-	return ""
+	slices.SortFunc(d.Items, func(a, b Item) int {
+		return cmp.Or(b.Modified.Compare(a.Modified), cmp.Compare(a.ID, b.ID))
+	})
+	return d
 }
 
-// Coalesce groups activities into entries, the latest first. Each activity is in one entry.
-// The result does not depend on the order of the activities.
-func Coalesce(activities []Activity, window time.Duration) []Entry {
-	sorted := slices.SortedFunc(slices.Values(activities), compare)
-	var entries []Entry
-	at := make(map[string]int) // index of an entry by id
-	for _, a := range sorted {
-		actor, _ := a.split()
+// coalesce groups sorted activities by person and window. Each activity is in one group.
+func coalesce(activities []Activity) map[string][]Activity {
+	groups := make(map[string][]Activity)
+	for _, a := range activities {
 		id := a.ID
-		if actor != "" {
-			id = identify(strings.ToLower(actor), strconv.FormatInt(a.At.Truncate(window).Unix(), 10))
+		if a.Actor != "" {
+			id = identify(strings.ToLower(a.Actor), a.At.Truncate(window).String())
 		}
-		i, ok := at[id]
-		if !ok {
-			i = len(entries)
-			at[id] = i
-			entries = append(entries, Entry{ID: id, Actor: actor})
+		groups[id] = append(groups[id], a)
+	}
+	return groups
+}
+
+// newItem returns the entry of a group, without its id.
+func newItem(group []Activity) Item {
+	first, last := group[0], group[len(group)-1]
+	item := Item{Title: title(group), Published: first.At, Modified: last.At}
+	if first.Actor != "" {
+		item.Authors = []Author{{first.Actor}}
+	}
+	for _, a := range group {
+		text := html.EscapeString(a.Title)
+		if a.Link != "" {
+			item.URL = a.Link
+			text = `<a href="` + html.EscapeString(a.Link) + `">` + text + "</a>"
 		}
-		entries[i].Activities = append(entries[i].Activities, a)
+		item.Content += "<li>" + text + "</li>"
 	}
-	for i := range entries {
-		entries[i].Title = entries[i].title()
-	}
-	slices.SortFunc(entries, func(a, b Entry) int {
-		return cmp.Or(b.Updated().Compare(a.Updated()), cmp.Compare(a.ID, b.ID))
-	})
-	return entries
+	item.Content = "<ul>" + item.Content + "</ul>"
+	return item
 }
 
-// title returns a sentence with all actions. A single action keeps its own title.
-func (e *Entry) title() string {
-	var things []string // the latest last
-	for _, a := range e.Activities {
-		_, action := a.split()
-		things = slices.DeleteFunc(things, func(other string) bool { return other == action })
-		things = append(things, action)
+// title returns a sentence with the latest actions. A single activity keeps its own title.
+func title(group []Activity) string {
+	var actions []string // the latest last
+	for _, a := range group {
+		action := a.action()
+		actions = slices.DeleteFunc(actions, func(other string) bool { return other == action })
+		actions = append(actions, action)
 	}
-	if len(things) == 1 {
-		return e.Activities[len(e.Activities)-1].Title
+	last := len(actions) - 1
+	if last == 0 {
+		return group[0].Title
 	}
-	if more := len(things) - MaxTitleActions; more > 0 {
-		things = append(things[more:], fmt.Sprintf("did %d more things", more))
-	}
-	last := len(things) - 1
-	return e.Actor + " " + strings.Join(things[:last], ", ") + " and " + things[last]
+	earlier := actions[max(0, len(actions)-MaxTitleActions):last]
+	return group[0].Actor + " " + strings.Join(earlier, ", ") + " and " + actions[last]
 }
 
-// split divides an activity into the person and the action. Without a person, the action is
-// the title.
-func (a *Activity) split() (actor, action string) {
-	words := strings.Fields(a.Title)
-	if a.Actor == "" {
-		n := capitals(words)
-		if n == 0 || n == len(words) || isArticle(words[0]) {
-			return "", a.Title
-		}
-		return withoutColon(strings.Join(words[:n], " ")), phrase(words[n:])
+// action returns the rest of a title that begins with the actor's name. With another title, the
+// action is that the actor posted it.
+func (a *Activity) action() string {
+	if rest, ok := strings.CutPrefix(a.Title, a.Actor+" "); ok {
+		return strings.TrimSuffix(rest, ".")
 	}
-	n := inCommon(words, strings.Fields(a.Actor))
-	if n == 0 || n == len(words) {
-		return a.Actor, "posted “" + a.Title + "”"
-	}
-	return a.Actor, phrase(words[n:])
-}
-
-// inCommon returns the number of words that a title and a name have in common at the start.
-func inCommon(title, name []string) int {
-	n := 0
-	for n < min(len(title), len(name)) && strings.EqualFold(withoutColon(title[n]), name[n]) {
-		n++
-	}
-	if n == 1 && len(name) > 1 && isArticle(name[0]) { // The Beatles; "The cat sat"
-		return 0
-	}
-	return n
-}
-
-// capitals returns the number of words at the start of a title with a capital letter.
-func capitals(title []string) int {
-	n := slices.IndexFunc(title, func(word string) bool {
-		first, _ := utf8.DecodeRuneInString(word)
-		return !unicode.IsUpper(first)
-	})
-	if n < 0 {
-		return len(title)
-	}
-	return n
-}
-
-func isArticle(word string) bool {
-	return slices.Contains([]string{"a", "an", "the", "this", "that", "these", "those"}, strings.ToLower(word))
-}
-
-func withoutColon(name string) string { return strings.TrimRight(name, ":,") }
-
-// phrase returns a part of a sentence, without the full stop.
-func phrase(words []string) string {
-	text := strings.Join(words, " ")
-	if short, ok := strings.CutSuffix(text, "."); ok && short != "" && !strings.HasSuffix(short, ".") {
-		return short
-	}
-	return text
+	return "posted “" + a.Title + "”"
 }

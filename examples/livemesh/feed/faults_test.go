@@ -2,9 +2,7 @@ package feed_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -14,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mmcdole/gofeed"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/leasehold-dev/leasehold"
@@ -123,9 +120,9 @@ func (p *person) post(ctx context.Context) error {
 	for i := 0; p.rest(ctx); i++ {
 		var err error
 		if p.random.IntN(2) == 0 {
-			_, err = p.api.Add(sending, p.user, rss(fmt.Sprint("Alice wrote ", i), fmt.Sprint("Bob <![CDATA[<b>read</b>]]> ", i)))
+			err = p.api.Add(sending, p.user, rss(fmt.Sprint("Alice wrote ", i), fmt.Sprint("Bob <![CDATA[<b>read</b>]]> ", i)))
 		} else {
-			_, err = p.api.Report(sending, p.user, feed.Event{Text: fmt.Sprint("is on page ", i)})
+			err = p.api.Report(sending, p.user, feed.Event{Text: fmt.Sprint("is on page ", i)})
 		}
 		if err != nil {
 			return fmt.Errorf("a post was not served: %w", err)
@@ -135,25 +132,12 @@ func (p *person) post(ctx context.Context) error {
 	return nil
 }
 
-// read reads feeds in random formats.
+// read reads feeds.
 func (p *person) read(ctx context.Context) error {
 	for p.rest(ctx) {
-		format := []string{"atom", "rss", "json"}[p.random.IntN(3)]
-		r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, p.api.URL+"/feeds/"+p.user+"?format="+format, http.NoBody)
-		if err != nil {
-			return err
-		}
-		answer, err := p.api.HTTP.Do(r)
-		if err != nil {
-			return fmt.Errorf("a read was not served: %w", err)
-		}
-		body, err := io.ReadAll(answer.Body)
-		if err = errors.Join(err, answer.Body.Close()); err != nil || answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("a read was answered with %s: %s, %w", answer.Status, body, err)
-		}
-		got, err := gofeed.NewParser().ParseString(string(body))
+		got, err := p.api.Get(context.WithoutCancel(ctx), p.user)
 		if err != nil || got.Title != "Activities for "+p.user {
-			return fmt.Errorf("%s is malformed: %w: %s", format, err, body)
+			return fmt.Errorf("a read was not served: %w", err)
 		}
 		p.total.reads.Add(1)
 		if len(got.Items) == 0 {

@@ -3,6 +3,7 @@ package feed
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"net/http"
 	"time"
 
@@ -15,41 +16,22 @@ import (
 // Config configures a service.
 type Config struct {
 	// Room is the maximum number of activities in a feed; the oldest are dropped. Default
-	// 200, at most 300: a feed must fit into one record of a transfer.
+	// 200. An activity has about 1,850 bytes, and JSON escapes make that at most six times
+	// longer: 300 fit into one record of a transfer.
 	Room int
-	// MaxWorking is the maximum number of concurrent requests. Others are refused at once:
-	// a queue would hide the overload from callers. Each may have a feed and its parsed
-	// form in memory. Default 32.
-	MaxWorking int
 }
 
 const (
-	// TTL is the lifetime of a feed after the last post.
+	// MaxBytes is the maximum size of a request.
+	MaxBytes = 1 << 20
+	// TTL is the lifetime of a feed after the last addition.
 	TTL = 24 * time.Hour
-	// window is the length of a coalescing window. Longer ones make fewer entries, shorter
-	// ones have more precise times.
-	window = time.Hour
 )
-
-// maxRoom keeps a feed below 4 MiB, the maximum of a leasemap record: an activity has about
-// 1,850 bytes, and JSON escapes make that at most six times longer.
-const maxRoom = 300
-
-func (c *Config) validate() error {
-	c.Room = cmp.Or(c.Room, 200)
-	c.MaxWorking = cmp.Or(c.MaxWorking, 32)
-	if c.Room < 0 || c.Room > maxRoom || c.MaxWorking < 0 {
-		return leasehold.Errorf("join", leasehold.ErrInvalid, "", "want positive numbers, 0 for a default, and Room of up to %d: %+v", maxRoom, *c)
-	}
-	return nil
-}
 
 // A Service is one server of feeds. It is safe for concurrent use.
 type Service struct {
-	cfg     Config
-	feeds   *leasemap.Map[state]
-	formats []format
-	working chan struct{} // a semaphore
+	cfg   Config
+	feeds *leasemap.Map[state]
 }
 
 type state struct {
@@ -58,14 +40,12 @@ type state struct {
 
 // Join joins the namespace as an owner.
 func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
+	cfg.Room = cmp.Or(cfg.Room, 200)
 	m, err := leasemap.Join(ctx, as, leasemap.Config[state]{TTL: TTL, Weak: true})
 	if err != nil {
 		return nil, err
 	}
-	return &Service{cfg, m, formats(), make(chan struct{}, cfg.MaxWorking)}, nil
+	return &Service{cfg, m}, nil
 }
 
 // Close transfers all feeds to other servers. They are served during and after the transfer.
@@ -74,49 +54,60 @@ func (s *Service) Close(ctx context.Context) error { return s.feeds.Close(ctx) }
 // Owner returns the service's owner.
 func (s *Service) Owner() *owner.Owner { return s.feeds.Owner() }
 
-func (s *Service) addItems(r *jsonhttp.Request) (any, error) {
-	document, err := r.Read(MaxBytes)
-	if err != nil {
-		return nil, err
-	}
-	activities, untitled, err := parse(document, time.Now())
-	if err != nil {
-		return nil, jsonhttp.WithStatus(http.StatusUnprocessableEntity, leasehold.Errorf("add items", leasehold.ErrInvalid, r.Name, "this is no feed, and nothing was added: %w", err))
-	}
-	if len(activities)+untitled > MaxItems {
-		return nil, jsonhttp.TooLarge(r.Name, "the feed has %d items, and %d are allowed: post the latest", len(activities)+untitled, MaxItems)
-	}
-	receipt, err := s.add(r, activities...)
-	receipt.Ignored += untitled
-	return receipt, err
+// Handler serves the API. A request for a feed that is being transferred to this server waits
+// until the transfer is complete: an earlier addition would be overwritten.
+func (s *Service) Handler() http.Handler {
+	mux := jsonhttp.NewMux(s.feeds.Owner(), MaxBytes)
+	jsonhttp.Handle(mux, "GET /feeds/{name}", s.get)
+	jsonhttp.Handle(mux, "PUT /feeds/{name}/items", s.addItems)
+	jsonhttp.Handle(mux, "PUT /feeds/{name}/events", s.addEvent)
+	return mux
 }
 
-func (s *Service) addEvent(r *jsonhttp.Request, e Event) (any, error) {
-	a, err := e.activity(r.Name, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	return s.add(r, a)
+func (s *Service) get(r *jsonhttp.Request, _ jsonhttp.None) (*Document, error) {
+	have, _, err := s.feeds.Get(r.Name)
+	return newDocument(r.Name, have.Activities), err
 }
 
-// add merges activities. If all are duplicates, it only extends the TTL: the ETag stays.
-func (s *Service) add(r *jsonhttp.Request, activities ...Activity) (receipt Receipt, err error) {
-	if err := validUser(r.Name); err != nil {
-		return Receipt{}, err
+func (s *Service) addItems(r *jsonhttp.Request, document []byte) (none jsonhttp.None, err error) {
+	activities, err := parse(document, time.Now())
+	if err != nil {
+		return none, leasehold.Errorf("add items", leasehold.ErrInvalid, r.Name, "this is no feed, and nothing was added: %w", err)
 	}
-	_, err = s.feeds.Do(r.Context(), r.Name, func(e *leasemap.Entry[state]) error {
-		e.Value.Activities, receipt = merge(e.Value.Activities, activities, s.cfg.Room)
-		if receipt.Added == 0 {
-			e.Touch()
-		}
+	return none, s.add(r, activities)
+}
+
+func (s *Service) addEvent(r *jsonhttp.Request, e Event) (none jsonhttp.None, err error) {
+	a := e.activity(r.Name, time.Now())
+	if a.Title == "" {
+		return none, leasehold.Errorf("add event", leasehold.ErrInvalid, r.Name, `want a text, such as "is now online"`)
+	}
+	return none, s.add(r, []Activity{a})
+}
+
+func (s *Service) add(r *jsonhttp.Request, activities []Activity) error {
+	_, err := s.feeds.Update(r.Context(), r.Name, func(feed *state) error {
+		feed.Activities = merge(feed.Activities, activities, s.cfg.Room)
 		return nil
 	})
-	return receipt, err
+	return err
 }
 
-func validUser(user string) error {
-	if user == "" || len(user) > MaxName || printable(user) != user {
-		return leasehold.Errorf("feed", leasehold.ErrInvalid, line(user, MaxName), "want a name of up to %d bytes of printable text", MaxName)
-	}
-	return nil
+// A Client is a client of the service. Readers do not need it: a feed has an address.
+type Client struct{ jsonhttp.Client }
+
+// Add adds the items of a feed in RSS, Atom or JSON Feed. It is idempotent.
+func (c *Client) Add(ctx context.Context, user string, document []byte) error {
+	return c.Do(ctx, http.MethodPut, jsonhttp.Path("feeds", user, "items"), document)
+}
+
+// Report adds an event. A repetition with the same ID has no effect.
+func (c *Client) Report(ctx context.Context, user string, e Event) error {
+	e.ID = cmp.Or(e.ID, rand.Text())
+	return c.Do(ctx, http.MethodPut, jsonhttp.Path("feeds", user, "events"), e)
+}
+
+// Get returns the feed of a user. A missing feed has no items.
+func (c *Client) Get(ctx context.Context, user string) (Document, error) {
+	return jsonhttp.Call[Document](ctx, c.Client, http.MethodGet, jsonhttp.Path("feeds", user), nil)
 }

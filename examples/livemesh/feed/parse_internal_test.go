@@ -22,9 +22,9 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, untitled, err := parse(document, now())
-			if err != nil || untitled != 0 {
-				t.Fatalf("%v, and %d items without a title", err, untitled)
+			got, err := parse(document, now())
+			if err != nil {
+				t.Fatal(err)
 			}
 			want := []Activity{
 				{Actor: "Zoë", Title: "Zoë updated her profile", Link: "https://example.com/1", At: at},
@@ -47,16 +47,16 @@ func TestParse(t *testing.T) {
 
 // TestSameItem: a duplicate is detected in another feed and format.
 func TestSameItem(t *testing.T) {
-	one, _, err := parse([]byte(`<rss version="2.0"><channel><item><title>x</title><guid>https://example.com/1</guid></item></channel></rss>`), now())
+	one, err := parse([]byte(`<rss version="2.0"><channel><item><title>x</title><guid>https://example.com/1</guid></item></channel></rss>`), now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _, err := parse([]byte(`<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>https://example.com/1</id><title>x</title></entry></feed>`), now().Add(time.Hour))
+	other, err := parse([]byte(`<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>https://example.com/1</id><title>x</title></entry></feed>`), now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, receipt := merge(one, other, 10); receipt.Known != 1 {
-		t.Errorf("%v and %v: %+v", one, other, receipt)
+	if got := merge(one, other, 10); len(got) != 1 {
+		t.Errorf("%v and %v are merged to %v", one, other, got)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestDates(t *testing.T) {
 		"yesterday":                       now(),
 		"":                                now(),
 	} {
-		got, _, err := parse(rss("<item><title>x</title><pubDate>"+stated+"</pubDate></item>"), now())
+		got, err := parse(rss("<item><title>x</title><pubDate>"+stated+"</pubDate></item>"), now())
 		if err != nil || len(got) != 1 || !got[0].At.Equal(want) {
 			t.Errorf("%q: %v, %v", stated, got, err)
 		}
@@ -86,12 +86,12 @@ func TestPlain(t *testing.T) {
 		"<![CDATA[Tom &amp; Jerry]]>":                    "Tom & Jerry",
 		"Tom &amp; Jerry":                                "Tom & Jerry",
 		"1 &lt; 2":                                       "1 < 2",
-		"&lt;script&gt;alert(1)&lt;/script&gt;x":         "x",
+		"&lt;script&gt;alert(1)&lt;/script&gt;x":         "alert(1)x",
 		"&amp;lt;script&amp;gt;":                         "<script>",
-		strings.Repeat("é", MaxTitle):                    strings.Repeat("é", (MaxTitle-3)/2) + "…",
+		strings.Repeat("é", MaxTitle):                    strings.Repeat("é", MaxTitle/2),
 		"\x01bell\x07":                                   "bell",
 	} {
-		got, _, err := parse(rss("<item><title>"+title+"</title></item>"), now())
+		got, err := parse(rss("<item><title>"+title+"</title></item>"), now())
 		if err != nil || len(got) != 1 || got[0].Title != want {
 			t.Errorf("%q: %q, %v", title, got, err)
 		}
@@ -107,18 +107,18 @@ func TestLinks(t *testing.T) {
 		"//example.com":                    "",
 		long:                               "",
 	} {
-		got, _, err := parse(rss("<item><title>x</title><link>"+address+"</link></item>"), now())
+		got, err := parse(rss("<item><title>x</title><link>"+address+"</link></item>"), now())
 		if err != nil || len(got) != 1 || got[0].Link != want {
 			t.Errorf("%q: %q, %v", address, got, err)
 		}
 	}
 }
 
-// TestUntitled: an item without a title gets one from its content or link, or is counted.
+// TestUntitled: an item without a title gets one from its content or link, or is dropped.
 func TestUntitled(t *testing.T) {
-	got, untitled, err := parse(rss("<item><description>&lt;p&gt;hello&lt;/p&gt;</description></item><item><link>https://example.com/1</link></item><item/>"), now())
-	if err != nil || untitled != 1 || len(got) != 2 || got[0].Title != "hello" || got[1].Title != "https://example.com/1" {
-		t.Errorf("%v, %d, %v", got, untitled, err)
+	got, err := parse(rss("<item><description>&lt;p&gt;hello&lt;/p&gt;</description></item><item><link>https://example.com/1</link></item><item/>"), now())
+	if err != nil || len(got) != 2 || got[0].Title != "hello" || got[1].Title != "https://example.com/1" {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestNoFeed(t *testing.T) {
 		fmt.Fprintf(&laughs, `<!ENTITY lol%d "%s">`, i+1, strings.Repeat(fmt.Sprintf("&lol%d;", i), 10))
 	}
 	laughs.WriteString(`]>`)
-	got, _, err := parse([]byte(laughs.String()+`<rss version="2.0"><channel><item><title>&lol10;</title></item></channel></rss>`), now())
+	got, err := parse([]byte(laughs.String()+`<rss version="2.0"><channel><item><title>&lol10;</title></item></channel></rss>`), now())
 	if err == nil && (len(got) != 1 || len(got[0].Title) > 10) {
 		t.Errorf("entities were expanded: %v", got)
 	}
@@ -146,13 +146,11 @@ func TestNoFeed(t *testing.T) {
 		"deep JSON":           `{"version": "https://jsonfeed.org/version/1.1", "items": ` + strings.Repeat("[", 100_000) + "}",
 		"an unknown encoding": `<?xml version="1.0" encoding="klingon"?><rss version="2.0"><channel/></rss>`,
 		"deep":                string(rss("<item>" + strings.Repeat("<x:a>", 200_000) + "</item>")),
-		"many namespaces":     string(rss("<item>" + strings.Repeat(`<a xmlns:b="c">`, 65) + "</item>")),
 		"many attributes":     string(rss("<item " + strings.Repeat(`a="b" `, 65) + "/>")),
-		"many texts":          string(rss("<item><x:a>" + strings.Repeat("x<b/>", maxTexts+1) + "</x:a></item>")),
 		"many parts":          string(rss("<item><x:a>" + strings.Repeat("<b/>", maxTokens/2) + "</x:a></item>")),
 	} {
 		began := time.Now()
-		if got, _, err := parse([]byte(document), now()); err == nil {
+		if got, err := parse([]byte(document), now()); err == nil {
 			t.Errorf("%s: %v", what, got)
 		} else if len(err.Error()) > 500 {
 			t.Errorf("%s: the error has %d bytes", what, len(err.Error()))
@@ -162,21 +160,22 @@ func TestNoFeed(t *testing.T) {
 	}
 }
 
-func BenchmarkParse(b *testing.B) {
-	worst := rss("<item><x:a>" + strings.Repeat(strings.Repeat("x", 500)+"<b/>", maxTexts-1) + "</x:a></item>")
-	var usual strings.Builder
-	for i := range 100 {
-		fmt.Fprintf(&usual, "<item><title>Alice updated page %d</title><link>https://example.com/%d</link><description>%s</description></item>", i, i, strings.Repeat("words &lt;b&gt;and&lt;/b&gt; words ", 30))
+// TestCost: the worst feeds that the structure check accepts are parsed within seconds.
+func TestCost(t *testing.T) {
+	declared := ""
+	for i := range maxAttributes {
+		declared += fmt.Sprintf(`xmlns:n%d="x" `, i)
 	}
-	for name, document := range map[string][]byte{"usual": rss(usual.String()), "worst": worst} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(document)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := parse(document, now()); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+	for what, document := range map[string]string{
+		"texts":      "<item><x:a>" + strings.Repeat(strings.Repeat("x", 100)+"<b/>", maxTokens/4) + "</x:a></item>",
+		"namespaces": strings.Repeat("<item "+declared+">", maxDepth-3) + strings.Repeat("<b/>", maxTokens/3) + strings.Repeat("</item>", maxDepth-3),
+	} {
+		began := time.Now()
+		_, err := parse(rss(document), now())
+		if took := time.Since(began); err != nil || took > 20*time.Second {
+			t.Errorf("%s: %v after %v", what, err, took)
+		} else {
+			t.Logf("%s: %v", what, took)
+		}
 	}
 }

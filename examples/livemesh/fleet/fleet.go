@@ -10,10 +10,8 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strings"
+	"sync"
 	"time"
-
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -27,51 +25,40 @@ const (
 	patience     = time.Minute
 )
 
-// A Process is a process of a fleet.
+// A Process is a server or a frontend.
 type Process struct {
 	proc.Process
-	Service leasehold.Namespace // "" for managers and frontends
+	service leasehold.Namespace // "" for frontends
 	ready   chan struct{}       // closed when the process has printed a line
 }
 
 // A Fleet is a set of processes. It is not safe for concurrent use.
 type Fleet struct {
-	program, dir string
+	program, dir       string
+	managers           *proc.Managers
+	servers, frontends []*Process
 
-	managers, servers, frontends []*Process
-	Managers                     []string   // their addresses
-	Frontends                    []string   // their URLs
-	Failed                       chan error // receives the error of a process that has ended unexpectedly
+	Managers  []string   // their addresses
+	Frontends []string   // their URLs
+	Failed    chan error // receives the error of a process that has ended unexpectedly
 }
 
 // Start starts a fleet of a program, which is livemesh itself, and waits until all processes
 // are ready. The services are namespaces with the names of commands. The logs are written to
 // the directory.
 func Start(ctx context.Context, program, dir string, services []leasehold.Namespace) (*Fleet, error) {
-	addrs, err := proc.FreePorts(managerCount + pair)
+	f := &Fleet{program: program, dir: dir, Failed: make(chan error, 1)}
+	longest := lease * 13 / 10 // with the default drift of a namespace
+	managers, err := proc.NewManagers(proc.ManagersConfig{
+		Program: program, Command: "manager", Dir: dir, Count: managerCount, Diskless: true, Ended: f.fail,
+		Flags: func(proc.Member) []string { return []string{"--longest-lease", longest.String(), "--child"} },
+	})
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{program: program, dir: dir, Managers: addrs[:managerCount], Failed: make(chan error, 1)}
-	group := strings.Join(f.Managers, ",")
-	longest := lease * 13 / 10 // with the default drift of a namespace
-	for i, addr := range f.Managers {
-		f.managers = append(f.managers, f.process(fmt.Sprint("manager-", i+1), "", "manager", "--listen", addr, "--peers", group, "--longest", longest.String()))
-	}
-	for i, addr := range addrs[managerCount:] {
-		f.Frontends = append(f.Frontends, "http://"+addr)
-		f.frontends = append(f.frontends, f.process(fmt.Sprint("frontend-", i+1), "", "frontend", "--listen", addr, "--managers", group))
-		for _, space := range services {
-			name := fmt.Sprintf("%s-%d", space, i+1)
-			f.servers = append(f.servers, f.process(name, space, string(space), "--name", name, "--managers", group))
-		}
-	}
-	err = f.start(ctx, f.managers)
-	if err == nil {
-		err = f.createNamespaces(ctx, services)
-	}
-	if err == nil {
-		err = f.start(ctx, slices.Concat(f.servers, f.frontends))
+	f.managers, f.Managers = managers, managers.Addrs()
+	if err = f.prepare(services); err == nil {
+		err = f.start(ctx, services)
 	}
 	if err != nil {
 		f.Close()
@@ -80,14 +67,29 @@ func Start(ctx context.Context, program, dir string, services []leasehold.Namesp
 	return f, nil
 }
 
-func (f *Fleet) process(name string, space leasehold.Namespace, args ...string) *Process {
-	p := &Process{Service: space}
-	p.Name, p.Ended = name, func(err error) {
-		select {
-		case f.Failed <- err:
-		default: // another error is pending
+// prepare creates all servers and frontends.
+func (f *Fleet) prepare(services []leasehold.Namespace) error {
+	addrs, err := proc.FreePorts(pair)
+	if err != nil {
+		return err
+	}
+	for i, addr := range addrs {
+		f.Frontends = append(f.Frontends, "http://"+addr)
+		f.frontends = append(f.frontends, f.process(fmt.Sprint("frontend-", i+1), "", "frontend", "--listen", addr))
+		for _, space := range services {
+			name := fmt.Sprintf("%s-%d", space, i+1)
+			f.servers = append(f.servers, f.process(name, space, string(space), "--name", name))
 		}
 	}
+	return nil
+}
+
+func (f *Fleet) process(name string, service leasehold.Namespace, args ...string) *Process {
+	for _, addr := range f.Managers {
+		args = append(args, "--managers", addr)
+	}
+	p := &Process{service: service}
+	p.Name, p.Ended = name, f.fail
 	p.Launch = proc.Launch{
 		Program: f.program, Args: append(args, "--child"), Log: filepath.Join(f.dir, name+".log"),
 		Output: func(r io.Reader) error {
@@ -102,8 +104,36 @@ func (f *Fleet) process(name string, space leasehold.Namespace, args ...string) 
 	return p
 }
 
-// start starts processes, and waits until all are ready.
-func (f *Fleet) start(ctx context.Context, processes []*Process) error {
+func (f *Fleet) fail(err error) {
+	select {
+	case f.Failed <- err:
+	default: // another error is pending
+	}
+}
+
+// start starts all processes, and waits until they are ready.
+func (f *Fleet) start(ctx context.Context, services []leasehold.Namespace) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := f.managers.Start(ctx); err != nil {
+		return err
+	}
+	for _, space := range services {
+		err := proc.Until(ctx, func(ctx context.Context) error {
+			_, err := f.managers.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{
+				Name: string(space), Timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4)},
+			})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return f.Revive(ctx, slices.Concat(f.servers, f.frontends)...)
+}
+
+// Revive starts processes that do not run, and waits until they are ready.
+func (f *Fleet) Revive(ctx context.Context, processes ...*Process) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, p := range processes {
@@ -124,43 +154,22 @@ func (f *Fleet) start(ctx context.Context, processes []*Process) error {
 	return nil
 }
 
-// createNamespaces retries until a manager leads.
-func (f *Fleet) createNamespaces(ctx context.Context, services []leasehold.Namespace) error {
-	group, err := proc.Dial(f.Managers, insecure.NewCredentials(), patience)
-	if err != nil {
-		return err
+// Close kills all processes.
+func (f *Fleet) Close() {
+	var closing sync.WaitGroup
+	for _, p := range slices.Concat(f.servers, f.frontends) {
+		closing.Go(p.Close)
 	}
-	defer group.Close()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for _, space := range services {
-		err := proc.Until(ctx, func(ctx context.Context) error {
-			_, err := group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{
-				Name: string(space), Timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4)},
-			})
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("creating namespace %s: %w", space, err)
-		}
-	}
-	return nil
+	closing.Go(f.managers.Close)
+	closing.Wait()
 }
 
 // Servers returns the servers of a service.
-func (f *Fleet) Servers(space leasehold.Namespace) []*Process {
-	return slices.DeleteFunc(slices.Clone(f.servers), func(p *Process) bool { return p.Service != space })
+func (f *Fleet) Servers(of leasehold.Namespace) []*Process {
+	return slices.DeleteFunc(slices.Clone(f.servers), func(p *Process) bool { return p.service != of })
 }
 
-// Close ends all processes.
-func (f *Fleet) Close() {
-	for _, p := range slices.Concat(f.frontends, f.servers, f.managers) {
-		p.Close()
-	}
-}
-
-// Strike kills, stops or restarts one process, and waits until all run again. It returns a
-// description.
+// Strike injects a random fault, and returns its description when the process runs again.
 func (f *Fleet) Strike(ctx context.Context, random *rand.Rand) (string, error) {
 	victim, longest := f.servers[random.IntN(len(f.servers))], 2*lease
 	switch n := random.IntN(7); {
@@ -172,13 +181,18 @@ func (f *Fleet) Strike(ctx context.Context, random *rand.Rand) (string, error) {
 		if err := victim.Terminate(ending); err != nil {
 			return "", err
 		}
-		return victim.Name + " was restarted", f.Revive(ctx, victim, 0)
+		return victim.Name + " was restarted", f.Revive(ctx, victim)
 	case n == 3:
-		victim = f.managers[random.IntN(len(f.managers))]
+		m := f.managers.All[random.IntN(managerCount)]
+		m.Kill()
+		proc.Pause(ctx, upTo(random, longest))
+		return "manager " + m.Name + " was killed", m.Start()
 	case n == 4:
-		victim, longest = f.frontends[random.IntN(len(f.frontends))], time.Second
+		victim, longest = f.frontends[random.IntN(pair)], time.Second
 	}
-	return victim.Name + " was killed", f.Revive(ctx, victim, upTo(random, longest))
+	victim.Kill()
+	proc.Pause(ctx, upTo(random, longest))
+	return victim.Name + " was killed", f.Revive(ctx, victim)
 }
 
 // pause stops a process with SIGSTOP, for less or more than the lease time.
@@ -190,31 +204,10 @@ func (f *Fleet) pause(ctx context.Context, p *Process, random *rand.Rand) (strin
 	if err := p.Pause(); err != nil {
 		return "", err
 	}
-	waited := wait(ctx, d)
-	if err := p.Resume(); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s was stopped %s, and went on", p.Name, how), waited
-}
-
-// Revive kills a process, if it is running, and starts it after a delay.
-func (f *Fleet) Revive(ctx context.Context, p *Process, after time.Duration) error {
-	p.Kill()
-	if err := wait(ctx, after); err != nil {
-		return err
-	}
-	return f.start(ctx, []*Process{p})
+	proc.Pause(ctx, d)
+	return fmt.Sprintf("%s was stopped %s, and went on", p.Name, how), p.Resume()
 }
 
 func upTo(random *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(random.Int64N(int64(most)))
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -6,15 +6,12 @@ package frontend
 
 import (
 	"embed"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/lookup"
@@ -26,7 +23,7 @@ type Service struct {
 	Prefix string
 	Lookup *lookup.Lookup
 	// MaxOutstanding is the maximum number of concurrent requests to one of its servers
-	// (PRS 3.3). Others for that server are refused at once with 429 and Retry-After.
+	// (PRS 3.3). Others for that server are refused at once with 503.
 	// Default: that of package leasehttp.
 	MaxOutstanding int
 }
@@ -47,14 +44,10 @@ const (
 
 // Client returns a client of all services behind a frontend URL, for a number of concurrent
 // requests.
-func Client(at string, callers int) (jsonhttp.Client, error) {
-	u, err := url.Parse(at)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return jsonhttp.Client{}, fmt.Errorf("--frontend is %q, want a URL, for example http://127.0.0.1:8080", at)
-	}
+func Client(at string, callers int) jsonhttp.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = callers
-	return jsonhttp.Client{HTTP: &http.Client{Timeout: 2 * stall, Transport: transport}, URL: strings.TrimSuffix(at, "/")}, nil
+	return jsonhttp.Client{HTTP: &http.Client{Timeout: 2 * stall, Transport: transport}, URL: strings.TrimSuffix(at, "/")}
 }
 
 //go:embed page
@@ -68,10 +61,7 @@ func New(cfg Config) (http.Handler, error) {
 		if err != nil {
 			return nil, err
 		}
-		mux.Handle(s.Prefix, backoff(proxy))
-		mux.HandleFunc(s.Prefix+"{$}", func(w http.ResponseWriter, _ *http.Request) {
-			jsonhttp.Fail(w, leasehold.Errorf("route", leasehold.ErrInvalid, s.Prefix, "want a name after that"))
-		})
+		mux.Handle(s.Prefix, proxy)
 	}
 	page, err := fs.Sub(files, "page")
 	if err != nil {
@@ -83,9 +73,6 @@ func New(cfg Config) (http.Handler, error) {
 }
 
 func (s *Service) proxy(cfg Config) (http.Handler, error) {
-	if s.Lookup == nil || len(s.Prefix) < 2 {
-		return nil, leasehold.Errorf("new frontend", leasehold.ErrInvalid, s.Prefix, "want a prefix, for example /queues/, and a lookup")
-	}
 	transport, err := leasehttp.NewTransport(leasehttp.TransportConfig{
 		Lookup: s.Lookup, Key: jsonhttp.Key(), Base: cfg.Base, MaxOutstanding: s.MaxOutstanding,
 	})
@@ -93,27 +80,6 @@ func (s *Service) proxy(cfg Config) (http.Handler, error) {
 		return nil, err
 	}
 	return leasehttp.NewProxy(leasehttp.ProxyConfig{Transport: transport, MaxBody: maxBody, Stall: stall, Logger: cfg.Logger})
-}
-
-// backoff changes the status of requests that the proxy refused because of MaxOutstanding from
-// 503 to 429, the status that all services of Live Mesh use for that.
-func backoff(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(limitWriter{w}, r)
-	})
-}
-
-type limitWriter struct{ http.ResponseWriter }
-
-// Unwrap lets [http.ResponseController] flush and hijack.
-func (w limitWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w limitWriter) WriteHeader(status int) {
-	// Servers' responses have no such header: the proxy removes it.
-	if status == http.StatusServiceUnavailable && w.Header().Get(leasehttp.HeaderError) == "limit" {
-		status = http.StatusTooManyRequests
-	}
-	w.ResponseWriter.WriteHeader(status)
 }
 
 // protect adds the page's security headers: it may only load and call this origin.

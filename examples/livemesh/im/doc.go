@@ -13,21 +13,16 @@
 // it.
 //
 //	GET    /im/USER
-//	PUT    /im/USER                      {"session", "address", "status", "ip"}: signs on
-//	PATCH  /im/USER                      {"session", and changed fields}
-//	POST   /im/USER/refresh?session=S    extends the TTL
-//	DELETE /im/USER?session=S            signs off
+//	PUT    /im/USER              {"session", "address", "status", "ip"}: publishes the user
+//	DELETE /im/USER?session=S    signs off
 //
 // A session identifies the publisher of a user, for example a frontend; readers do not see it.
-// A user has one session at a time: writes of another fail with 409. The same session may sign
-// on again, which replaces the presence, so that a PUT is idempotent. To take over a user, a
-// session reads the presence and signs on with its version as "if": that fails with 412 if the
-// presence has changed since.
+// The last session that published a user has it. A session repeats a PUT with "renew": true, to
+// extend the TTL or after a loss. That fails with 409 if another session has the user, and changes
+// nothing if the presence exists. So a PUT is idempotent.
 //
-// A PATCH may have an "if", too. Versions are never reused, not even after a presence was lost.
-//
-// Oversized fields fail with 413, malformed requests with 400, a missing user with 404. Errors
-// of the lease are those of package leasehttp.
+// Malformed requests fail with 400, a missing user with 404. Errors of the lease are those of
+// package leasehttp.
 //
 // Operations on a user are linearizable, until the presence is lost.
 package im

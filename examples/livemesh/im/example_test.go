@@ -23,24 +23,17 @@ func ExamplePublisher() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	p, err := im.NewPublisher(im.PublisherConfig{
+	p := im.NewPublisher(im.PublisherConfig{
 		Client: &im.Client{Client: jsonhttp.Client{HTTP: &http.Client{Transport: transport, Timeout: time.Minute}, URL: "http://im"}},
 		Lookup: l,
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(running) }()
 
 	// Alice has connected; another frontend may have published her.
-	err = p.TakeOver(ctx, "alice", im.Presence{Address: "sip:alice@example.com", Status: "online", IP: "10.0.0.1"})
-	if err != nil {
-		log.Print(err)
-	}
-	away := "away"
-	if err := p.Update(ctx, "alice", im.Change{Status: &away}); err != nil {
+	alice := im.Presence{Address: "sip:alice@example.com", Status: "online", IP: "10.0.0.1"}
+	if err := p.Publish(ctx, "alice", alice); err != nil {
 		log.Print(err) // Run retries
 	}
 

@@ -36,7 +36,7 @@ func TestAllAreThereAgain(t *testing.T) {
 func runWithFaults(t *testing.T, c *leaseholdtest.Cluster, seed uint64) (republished int) {
 	e := &leaseholdtest.Nemesis{
 		Random: rand.New(rand.NewPCG(seed, 99)),
-		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return serve(t, n, im.Config{}) },
+		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return serve(t, n) },
 	}
 	e.Begin(c, "a", "b", "c")
 	p, _ := publish(t, c, "frontend", 24*time.Hour)
@@ -70,35 +70,28 @@ func change(ctx context.Context, t *testing.T, p *im.Publisher, users map[string
 			return
 		case <-time.After(time.Duration(random.IntN(400)) * time.Millisecond):
 		}
-		name, status := fmt.Sprint("user-", random.IntN(len(users))), fmt.Sprint("busy ", i)
-		err := p.Update(ctx, name, im.Change{Status: &status})
-		if errors.Is(err, leasehold.ErrInvalid) || errors.Is(err, leasehold.ErrNotFound) {
+		name := fmt.Sprint("user-", random.IntN(len(users)))
+		next := users[name]
+		next.Status = fmt.Sprint("busy ", i)
+		users[name] = next
+		// The publisher retries failed calls.
+		if err := p.Publish(ctx, name, next); errors.Is(err, leasehold.ErrInvalid) || errors.Is(err, leasehold.ErrExists) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if errors.Is(err, im.ErrNotSent) {
-			continue
-		}
-		// The publisher retries failed updates.
-		next := users[name]
-		next.Status = status
-		users[name] = next
 	}
 }
 
 // TestRunsLate: losses between NewPublisher and Run are handled.
 func TestRunsLate(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
-		serve(t, c.Node("a"), im.Config{})
+		serve(t, c.Node("a"))
 		c.Settle()
 		n := c.Node("frontend")
 		api := client(t, c, n)
-		p, err := im.NewPublisher(im.PublisherConfig{Client: api, Lookup: meshtest.Lookup(t, c, n), Refresh: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := im.NewPublisher(im.PublisherConfig{Client: api, Lookup: meshtest.Lookup(t, c, n), Refresh: time.Hour})
 		users := publishMany(t, p, 5)
 		c.Node("a").Kill()
-		serve(t, c.Node("a"), im.Config{})
+		serve(t, c.Node("a"))
 		c.Settle()
 		if got := see(t, api, users); len(got) != 0 {
 			t.Errorf("these were published again before Run: %v", got)

@@ -2,8 +2,8 @@ package jsonhttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -28,9 +28,6 @@ type Client struct {
 	HTTP *http.Client
 	// URL is the prefix of all paths: "http://queues".
 	URL string
-	// Repeatable marks a POST as idempotent, so that it is retried if a server does not
-	// respond.
-	Repeatable bool
 }
 
 // NewClient returns a client that finds the servers of a namespace with its lookup. Base
@@ -40,77 +37,93 @@ func NewClient(l *lookup.Lookup, namespace leasehold.Namespace, base http.RoundT
 	return Client{HTTP: &http.Client{Transport: transport, Timeout: timeout}, URL: "http://" + string(namespace)}, err
 }
 
-// Call sends in, and returns the response: see [Client.Do].
-func Call[Out any](ctx context.Context, c Client, method, path string, in any) (out Out, err error) {
-	err = c.Do(ctx, method, path, in, &out)
-	return out, err
-}
-
-// Do sends in as JSON, or unchanged if it is a []byte, and decodes the response into out. Both
-// may be nil.
+// Call sends in as JSON, or unchanged if it is a []byte, and decodes the response. In may be nil.
 //
 // After an error of kind [leasehold.ErrIndeterminate] the request may have been executed. After
 // errors of other kinds it was not.
-func (c Client) Do(ctx context.Context, method, path string, in, out any) error {
+func Call[Out any](ctx context.Context, c Client, method, path string, in any) (out Out, err error) {
 	subject := c.URL + path
-	body, err := encodeBody(in)
-	if err != nil {
-		return leasehold.Errorf(method, leasehold.ErrInvalid, subject, "%w", err)
+	data, err := c.exchange(ctx, method, subject, in)
+	if err == nil && len(data) > 0 {
+		if err = json.Unmarshal(data, &out); err != nil {
+			err = leasehold.Errorf(method, leasehold.ErrInternal, subject, "unexpected response: %w", err)
+		}
 	}
-	r, err := http.NewRequestWithContext(ctx, method, subject, bytes.NewReader(body))
+	return out, err
+}
+
+// Do is Call without a response.
+func (c Client) Do(ctx context.Context, method, path string, in any) error {
+	_, err := Call[json.RawMessage](ctx, c, method, path, in)
+	return err
+}
+
+func (c Client) exchange(ctx context.Context, method, url string, in any) ([]byte, error) {
+	r, err := newRequest(ctx, method, url, in)
 	if err != nil {
-		return leasehold.Errorf(method, leasehold.ErrInvalid, subject, "%w", err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	if c.Repeatable {
-		r.Header.Set("Idempotency-Key", rand.Text())
+		return nil, leasehold.Errorf(method, leasehold.ErrInvalid, url, "%w", err)
 	}
 	answer, err := c.HTTP.Do(r)
 	if err != nil {
-		kind := leasehold.KindOf(err)
-		if kind == leasehold.Other {
-			kind = leasehold.ErrIndeterminate
-		}
-		if failed := (*url.Error)(nil); errors.As(err, &failed) {
-			err = failed.Err // the other fields are the method and the URL
-		}
-		return leasehold.Errorf(method, kind, subject, "%w", err)
+		return nil, unanswered(method, url, err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
-		return leasehold.Errorf(method, leasehold.ErrIndeterminate, subject, "%w", err)
+		return nil, leasehold.Errorf(method, leasehold.ErrIndeterminate, url, "%w", err)
 	}
-	if kind, failed := kindOf(answer.StatusCode); failed {
-		return leasehold.Errorf(method, kind, subject, "%s: %s", answer.Status, explanationOf(data))
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return nil, failure(method, url, answer.Status, data)
 	}
-	if out == nil || len(data) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(data, out); err != nil {
-		return leasehold.Errorf(method, leasehold.ErrInternal, subject, "unexpected response: %w", err)
-	}
-	return nil
+	return data, nil
 }
 
-func encodeBody(in any) ([]byte, error) {
-	switch in := in.(type) {
-	case nil:
-		return nil, nil
-	case []byte:
-		return in, nil
+func newRequest(ctx context.Context, method, url string, in any) (*http.Request, error) {
+	var body bytes.Buffer
+	if raw, ok := in.([]byte); ok {
+		body.Write(raw)
+	} else if in != nil {
+		if err := encode(&body, in); err != nil {
+			return nil, err
+		}
+		body.Truncate(body.Len() - 1) // without the line end
 	}
-	var b bytes.Buffer
-	err := encode(&b, in)
-	return bytes.TrimSpace(b.Bytes()), err
+	r, err := http.NewRequestWithContext(ctx, method, url, &body)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	return r, nil
 }
 
-// encode writes JSON without HTML escapes, which could make a message longer than the receiver
-// accepts.
-func encode(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
+// unanswered is the error of a request without a response. The error of package http repeats
+// method and URL.
+func unanswered(method, subject string, err error) error {
+	kind := leasehold.KindOf(err)
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		err = failed.Err
+	}
+	return leasehold.Errorf(method, cmp.Or(kind, leasehold.ErrIndeterminate), subject, "%w", err)
+}
+
+// executedNot has the kinds of errors after which a request was not executed, by their names in
+// responses of package leasehttp.
+var executedNot = map[string]leasehold.Kind{
+	"invalid":   leasehold.ErrInvalid,
+	"not-found": leasehold.ErrNotFound,
+	"exists":    leasehold.ErrExists,
+	"stale":     leasehold.ErrStale,
+	"not-owner": leasehold.ErrNotOwner,
+	"limit":     leasehold.ErrLimit,
+}
+
+// failure is the error in a response.
+func failure(method, url, status string, body []byte) error {
+	var e struct{ Kind, Message string }
+	if json.Unmarshal(body, &e) != nil {
+		e.Message = strings.TrimSpace(string(body)) // of another program
+	}
+	return leasehold.Errorf(method, cmp.Or(executedNot[e.Kind], leasehold.ErrIndeterminate), url, "%s: %s", status, e.Message)
 }
 
 // Path joins segments to a path, with escapes.
@@ -120,79 +133,4 @@ func Path(segments ...string) string {
 		b.WriteString("/" + strings.ReplaceAll(url.PathEscape(s), ".", "%2E"))
 	}
 	return b.String()
-}
-
-// Query encodes parameters, given as names and values in turn; empty values are omitted.
-func Query(parameters ...string) string {
-	query := url.Values{}
-	for i := 0; i < len(parameters); i += 2 {
-		if parameters[i+1] != "" {
-			query.Set(parameters[i], parameters[i+1])
-		}
-	}
-	return "?" + query.Encode()
-}
-
-// A failure is an error with an HTTP status.
-type failure struct {
-	status int
-	error
-}
-
-func (f *failure) Unwrap() error { return f.error }
-
-// WithStatus returns an error with an HTTP status, which must be one that [Client.Do] maps to
-// a kind.
-func WithStatus(status int, err error) error { return &failure{status, err} }
-
-// TooLarge returns an error with status 413.
-func TooLarge(name, format string, args ...any) error {
-	return WithStatus(http.StatusRequestEntityTooLarge, leasehold.Errorf("accept", leasehold.ErrInvalid, name, format, args...))
-}
-
-// Fail responds with an error.
-func Fail(w http.ResponseWriter, err error) {
-	if f := (*failure)(nil); errors.As(err, &f) {
-		w = statusWriter{w, f.status}
-	} else if errors.Is(err, leasehold.ErrLimit) {
-		w = statusWriter{w, http.StatusTooManyRequests} // nothing was done
-	}
-	leasehttp.WriteError(w, err)
-}
-
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w statusWriter) WriteHeader(int) { w.ResponseWriter.WriteHeader(w.status) }
-
-// kindOf is the inverse of Fail.
-func kindOf(status int) (kind leasehold.Kind, failed bool) {
-	switch status {
-	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
-		return leasehold.ErrInvalid, true
-	case http.StatusNotFound, http.StatusGone:
-		return leasehold.ErrNotFound, true
-	case http.StatusConflict:
-		return leasehold.ErrExists, true
-	case http.StatusPreconditionFailed:
-		return leasehold.ErrStale, true
-	case http.StatusMisdirectedRequest:
-		return leasehold.ErrNotOwner, true
-	case http.StatusTooManyRequests:
-		return leasehold.ErrLimit, true
-	}
-	return leasehold.ErrIndeterminate, status >= http.StatusMultipleChoices
-}
-
-// explanationOf returns the message in a response, or its whole body.
-func explanationOf(body []byte) string {
-	var e struct {
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(body, &e) == nil && e.Message != "" {
-		return e.Message
-	}
-	return strings.TrimSpace(string(body))
 }

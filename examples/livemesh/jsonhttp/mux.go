@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 	"unicode/utf8"
 
 	"github.com/leasehold-dev/leasehold"
@@ -20,34 +19,13 @@ func Key() leasehttp.Source { return leasehttp.PathSegment(2) }
 
 // A Mux routes the requests of a server.
 type Mux struct {
-	mux   *http.ServeMux
-	owner *owner.Owner
+	http.ServeMux
+	owner   *owner.Owner
+	maxBody int64
 }
 
-// NewMux returns a mux with one route, GET /readyz, for readiness probes.
-func NewMux(o *owner.Owner) *Mux {
-	m := &Mux{http.NewServeMux(), o}
-	if o != nil {
-		m.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeReadiness(w, o.Status()) })
-	}
-	return m
-}
-
-type readiness struct {
-	State       string    `json:"state"`
-	Leases      int       `json:"leases"`
-	LastContact time.Time `json:"last_contact"`
-}
-
-// writeReadiness responds with 503 unless the server has joined, so that load balancers send it
-// no requests.
-func writeReadiness(w http.ResponseWriter, s owner.Status) {
-	w.Header().Set("Content-Type", "application/json")
-	if s.State != owner.StateJoined {
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-	_ = encode(w, readiness{s.State.String(), s.Held + s.Suspended, s.LastContact}) // fails only if the caller has closed the connection
-}
+// NewMux returns a mux without routes. A longer body than maxBody bytes fails with 413.
+func NewMux(o *owner.Owner, maxBody int64) *Mux { return &Mux{owner: o, maxBody: maxBody} }
 
 // A Request is a request with a validated name.
 type Request struct {
@@ -55,79 +33,77 @@ type Request struct {
 	Name string
 }
 
-// Serve adds a route, whose pattern has the name as {name}. An error of the function becomes the
-// response. A request for a name that is being transferred to this server waits for the transfer.
-func (m *Mux) Serve(pattern string, serve func(w http.ResponseWriter, r *Request) error) {
-	m.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		name := r.PathValue("name")
-		err := ValidName(r.Method, "the subject of a request", name)
-		if err == nil {
-			if m.owner != nil {
-				_ = m.owner.Await(r.Context(), leasehold.KeyOf(name))
-			}
-			err = serve(w, &Request{r, name})
+// None is a request or a response without a body.
+type None struct{}
+
+// Handle adds a route, whose pattern has the name as {name}. The body is decoded from JSON, or
+// unchanged for a []byte. The result or the error of the function becomes the response. A request
+// for a name that is being transferred to this server waits for the transfer.
+func Handle[In, Out any](m *Mux, pattern string, answer func(r *Request, in In) (Out, error)) {
+	m.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		out, err := serve(m, w, r, answer)
+		if leasehttp.WriteError(w, err) {
+			return
 		}
-		if err != nil {
-			Fail(w, err)
+		if any(out) == any(None{}) {
+			w.WriteHeader(http.StatusNoContent)
+			return
 		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = encode(w, out) // fails only if the caller has closed the connection
 	})
 }
 
-// Handle is Serve for a function that returns the response, nil for an empty one.
-func (m *Mux) Handle(pattern string, answer func(r *Request) (any, error)) {
-	m.Serve(pattern, func(w http.ResponseWriter, r *Request) error {
-		body, err := answer(r)
-		if err == nil {
-			Write(w, body)
-		}
+func serve[In, Out any](m *Mux, w http.ResponseWriter, r *http.Request, answer func(*Request, In) (Out, error)) (out Out, err error) {
+	name := r.PathValue("name")
+	if err := ValidName(r.Method, "the subject of a request", name); err != nil {
+		return out, err
+	}
+	var in In
+	if err := read(http.MaxBytesReader(w, r.Body, m.maxBody), &in); err != nil {
+		return out, leasehold.Errorf("read request", leasehold.ErrInvalid, name, "%w", err)
+	}
+	if m.owner != nil {
+		_ = m.owner.Await(r.Context(), leasehold.KeyOf(name))
+	}
+	return answer(&Request{r, name}, in)
+}
+
+func read(body io.Reader, into any) error {
+	if _, none := into.(*None); none {
+		return nil
+	}
+	data, err := io.ReadAll(body)
+	if err != nil {
 		return err
-	})
-}
-
-// Write responds with JSON, or with 204 if body is nil.
-func Write(w http.ResponseWriter, body any) {
-	if body == nil {
-		w.WriteHeader(http.StatusNoContent)
-		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = encode(w, body) // fails only if the caller has closed the connection
-}
-
-// ServeHTTP routes a request. Requests without a route have a JSON error.
-func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, pattern := m.mux.Handler(r); pattern == "" {
-		w = &strayWriter{ResponseWriter: w, request: r}
+	if raw, ok := into.(*[]byte); ok {
+		*raw = data
+		return nil
 	}
-	m.mux.ServeHTTP(w, r)
+	return Decode(data, into)
 }
 
-// A strayWriter replaces the plain-text errors of [http.ServeMux].
-type strayWriter struct {
-	http.ResponseWriter
-	request *http.Request
-	refused bool
-}
-
-func (w *strayWriter) WriteHeader(status int) {
-	method, path := w.request.Method, w.request.URL.Path
-	w.refused = true
-	switch status {
-	case http.StatusNotFound:
-		Fail(w.ResponseWriter, leasehold.Errorf(method, leasehold.ErrNotFound, path, "there is no such path"))
-	case http.StatusMethodNotAllowed:
-		Fail(w.ResponseWriter, WithStatus(status, leasehold.Errorf(method, leasehold.ErrInvalid, path, "unsupported method: want one of %s", w.Header().Get("Allow"))))
-	default: // a redirect
-		w.refused = false
-		w.ResponseWriter.WriteHeader(status)
+// Decode decodes exactly one JSON value. Unknown fields are errors, so that misspelled ones are
+// detected.
+func Decode(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("want JSON: %w", err)
 	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("data after the JSON")
+	}
+	return nil
 }
 
-func (w *strayWriter) Write(text []byte) (int, error) {
-	if w.refused {
-		return len(text), nil
-	}
-	return w.ResponseWriter.Write(text)
+// encode writes JSON without HTML escapes, which could make a message longer than the receiver
+// accepts.
+func encode(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 // MaxName is the maximum length, in bytes, of a name of a document, section, topic, queue or
@@ -140,61 +116,5 @@ func ValidName(op, what, name string) error {
 	if name != "" && len(name) <= MaxName && utf8.ValidString(name) {
 		return nil
 	}
-	shown := name
-	if len(shown) > 40 {
-		shown = shown[:40] + "..."
-	}
-	return leasehold.Errorf(op, leasehold.ErrInvalid, shown, "%s has a name of up to %d bytes of UTF-8", what, MaxName)
-}
-
-// Read returns the body of a request. A body longer than most bytes fails with 413.
-func (r *Request) Read(most int64) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
-	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		return nil, TooLarge(r.Name, "the request has more than %d bytes", most)
-	}
-	if err != nil {
-		return nil, leasehold.Errorf("read request", leasehold.ErrInvalid, r.Name, "%w", err)
-	}
-	return body, nil
-}
-
-// Body is for [Mux.Handle]: it reads a body of up to most bytes, and decodes it for a function.
-// Want describes the expected body in errors.
-func Body[In any](most int64, want string, answer func(r *Request, in In) (any, error)) func(*Request) (any, error) {
-	return func(r *Request) (any, error) {
-		data, err := r.Read(most)
-		if err != nil {
-			return nil, err
-		}
-		var in In
-		if err := Decode(data, &in); err != nil {
-			return nil, leasehold.Errorf("read request", leasehold.ErrInvalid, r.Name, "want %s as JSON: %w", want, err)
-		}
-		return answer(r, in)
-	}
-}
-
-// Decode decodes exactly one JSON value. Unknown fields are errors, so that misspelled ones are
-// detected.
-func Decode(data []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		if wrong.Field == "" {
-			return fmt.Errorf("this is a JSON %s", wrong.Value) // the Go type means nothing to callers
-		}
-		return fmt.Errorf("%s cannot be a JSON %s", wrong.Field, wrong.Value)
-	}
-	switch {
-	case errors.Is(err, io.EOF):
-		return errors.New("the body is empty")
-	case err != nil:
-		return err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("data after the JSON")
-	}
-	return nil
+	return leasehold.Errorf(op, leasehold.ErrInvalid, name[:min(len(name), MaxName)], "%s has a name of up to %d bytes of UTF-8", what, MaxName)
 }

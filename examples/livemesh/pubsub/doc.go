@@ -28,8 +28,8 @@
 // The API is HTTP and JSON. The second segment of the path is the name of the topic. Requests are
 // routed by it.
 //
-//	PUT    /topics/TOPIC/subscriptions/QUEUE?ttl=1h    subscribes, or refreshes with the same
-//	POST   /topics/TOPIC/subscriptions/QUEUE/refresh   410 if it has expired or was lost
+//	PUT    /topics/TOPIC/subscriptions/QUEUE           subscribes, or refreshes
+//	POST   /topics/TOPIC/subscriptions/QUEUE/refresh   404 if it has expired or was lost
 //	DELETE /topics/TOPIC/subscriptions/QUEUE
 //	POST   /topics/TOPIC/messages                      any JSON
 package pubsub

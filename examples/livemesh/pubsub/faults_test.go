@@ -75,15 +75,15 @@ func play(t *testing.T, m *mesh, seed uint64) (tally promise.Tally) {
 	defer done()
 	var publishers sync.WaitGroup
 	var receivers errgroup.Group
-	var subscribers []*promise.Subscriber
+	var subscribers []*promise.Device
 	topic := func(i int) string { return fmt.Sprint("topic", i%2) }
 	for i := range 3 {
 		n := m.queues.Node(fmt.Sprint("device", i))
 		s := promise.NewSubscriber(n.Name(), topic(i), m.queueClient(n), m.topicClient(n))
 		subscribers = append(subscribers, s)
-		receivers.Go(func() error { return s.Live(receiving, rand.New(rand.NewPCG(seed, uint64(i))), 20*time.Second) })
+		receivers.Go(func() error { return s.Receive(receiving, rand.New(rand.NewPCG(seed, uint64(i))), 20*time.Second) })
 	}
-	published := make([]promise.Published, 2)
+	published := make([]promise.Acknowledged, 2)
 	for i := range published {
 		n := m.topics.Node(fmt.Sprint("publisher", i))
 		api, random := m.topicClient(n), rand.New(rand.NewPCG(seed, uint64(50+i)))
@@ -102,7 +102,7 @@ func play(t *testing.T, m *mesh, seed uint64) (tally promise.Tally) {
 		t.Error(err)
 	}
 	for i, s := range subscribers {
-		checked, err := s.Check(published[i%2])
+		checked, err := s.CheckTopic(published[i%2])
 		if err != nil {
 			t.Error(err)
 		}

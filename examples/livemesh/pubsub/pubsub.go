@@ -1,12 +1,10 @@
 package pubsub
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,44 +19,20 @@ import (
 // Bounds on a topic.
 const (
 	MaxSubscribers = 10_000
-	MaxTTL         = 24 * time.Hour
-	fanOut         = 32 // concurrent enqueues of a publication
+	TTL            = time.Hour // of a subscription without a refresh
+	fanOut         = 32        // concurrent enqueues of a publication
 )
 
-// A topic has its subscribers, with the remaining lifetime of each subscription at the last
-// change. Expiry times would not be valid on servers with other clocks.
-type topic struct {
-	Subscribers map[string]time.Duration `json:"subscribers"` // by queue
-	changed     time.Time
-}
+// A topic is the expiry times of subscriptions, by queue. They are wall-clock times: the clocks of
+// servers may differ by less than the TTL minus the subscribers' refresh interval. Its map is
+// never changed in place, because readers may use it.
+type topic map[string]time.Time
 
-// MarshalJSON writes the remaining lifetimes.
-func (t topic) MarshalJSON() ([]byte, error) {
-	type plain topic
-	return json.Marshal(plain(t.now(time.Now())))
-}
-
-// UnmarshalJSON reads lifetimes that start now.
-func (t *topic) UnmarshalJSON(data []byte) error {
-	type plain topic
-	t.changed = time.Now()
-	return json.Unmarshal(data, (*plain)(t))
-}
-
-// now returns the topic at a time, without expired subscriptions.
-func (t topic) now(at time.Time) topic {
-	passed := at.Sub(t.changed)
-	left := make(map[string]time.Duration, len(t.Subscribers))
-	for name, ttl := range t.Subscribers {
-		if ttl > passed {
-			left[name] = ttl - passed
-		}
-	}
-	return topic{left, at}
-}
-
-func (t topic) last() time.Duration {
-	return slices.Max(slices.Collect(maps.Values(t.Subscribers)))
+// now returns a copy without expired subscriptions.
+func (t topic) now() topic {
+	now, active := time.Now(), maps.Clone(t)
+	maps.DeleteFunc(active, func(_ string, expiry time.Time) bool { return !now.Before(expiry) })
+	return active
 }
 
 // A Service is one server of topics. It is safe for concurrent use.
@@ -69,7 +43,7 @@ type Service struct {
 
 // Join joins the namespace as an owner. Published messages are enqueued in queues.
 func Join(ctx context.Context, as owner.Config, queues *queue.Client) (*Service, error) {
-	m, err := leasemap.Join(ctx, as, leasemap.Config[topic]{TTL: MaxTTL})
+	m, err := leasemap.Join(ctx, as, leasemap.Config[topic]{TTL: TTL})
 	if err != nil {
 		return nil, err
 	}
@@ -81,95 +55,70 @@ func (s *Service) Close(ctx context.Context) error { return s.topics.Close(ctx) 
 
 // Handler serves the API.
 func (s *Service) Handler() http.Handler {
-	mux := jsonhttp.NewMux(s.topics.Owner())
-	mux.Handle("PUT /topics/{name}/subscriptions/{queue}", s.subscribe)
-	mux.Handle("POST /topics/{name}/subscriptions/{queue}/refresh", s.refresh)
-	mux.Handle("DELETE /topics/{name}/subscriptions/{queue}", s.unsubscribe)
-	mux.Handle("POST /topics/{name}/messages", s.publish)
+	mux := jsonhttp.NewMux(s.topics.Owner(), queue.MaxMessage)
+	jsonhttp.Handle(mux, "PUT /topics/{name}/subscriptions/{queue}", s.subscribe)
+	jsonhttp.Handle(mux, "POST /topics/{name}/subscriptions/{queue}/refresh", s.refresh)
+	jsonhttp.Handle(mux, "DELETE /topics/{name}/subscriptions/{queue}", s.unsubscribe)
+	jsonhttp.Handle(mux, "POST /topics/{name}/messages", s.publish)
 	return mux
 }
 
-func (s *Service) subscribe(r *jsonhttp.Request) (any, error) {
+func (s *Service) subscribe(r *jsonhttp.Request, _ jsonhttp.None) (none jsonhttp.None, err error) {
 	if err := jsonhttp.ValidName("subscribe", "a queue", r.PathValue("queue")); err != nil {
-		return nil, err
+		return none, err
 	}
-	return nil, s.extend(r, func(t *topic, to string) error {
-		if _, there := t.Subscribers[to]; !there && len(t.Subscribers) >= MaxSubscribers {
+	return none, s.change(r, func(t topic, to string) error {
+		t[to] = time.Now().Add(TTL)
+		if len(t) > MaxSubscribers {
 			return leasehold.Errorf("subscribe", leasehold.ErrLimit, r.Name, "the topic has %d subscribers, the maximum", MaxSubscribers)
 		}
 		return nil
 	})
 }
 
-// refresh fails with [leasehold.ErrNotFound] if there is no subscription: messages may have been
+// refresh fails if there is no subscription: then the subscriber knows that messages may have been
 // missed.
-func (s *Service) refresh(r *jsonhttp.Request) (any, error) {
-	return nil, s.extend(r, func(t *topic, to string) error {
-		if _, there := t.Subscribers[to]; !there {
-			return jsonhttp.WithStatus(http.StatusGone, leasehold.Errorf("refresh", leasehold.ErrNotFound, r.Name,
-				"queue %q does not subscribe: the subscription has expired or was lost, and messages may have been missed; subscribe again", to))
+func (s *Service) refresh(r *jsonhttp.Request, _ jsonhttp.None) (none jsonhttp.None, err error) {
+	return none, s.change(r, func(t topic, to string) error {
+		if _, there := t[to]; !there {
+			return leasehold.Errorf("refresh", leasehold.ErrNotFound, r.Name,
+				"queue %q does not subscribe: the subscription has expired or was lost, and messages may have been missed; subscribe again", to)
 		}
+		t[to] = time.Now().Add(TTL)
 		return nil
 	})
 }
 
-// extend sets the lifetime of a subscription, if it is allowed.
-func (s *Service) extend(r *jsonhttp.Request, allow func(t *topic, to string) error) error {
-	const usual = "1h"
-	text := cmp.Or(r.URL.Query().Get("ttl"), usual)
-	ttl, err := time.ParseDuration(text)
-	if err != nil || ttl <= 0 || ttl > MaxTTL {
-		return leasehold.Errorf("subscribe", leasehold.ErrInvalid, r.Name, "ttl is %q, want a duration of up to %v, for example %s", text, MaxTTL, usual)
-	}
-	return s.change(r, func(t *topic) error {
-		to := r.PathValue("queue")
-		if err := allow(t, to); err != nil {
-			return err
-		}
-		t.Subscribers[to] = ttl
+func (s *Service) unsubscribe(r *jsonhttp.Request, _ jsonhttp.None) (none jsonhttp.None, err error) {
+	return none, s.change(r, func(t topic, to string) error {
+		delete(t, to)
 		return nil
 	})
 }
 
-func (s *Service) unsubscribe(r *jsonhttp.Request) (any, error) {
-	return nil, s.change(r, func(t *topic) error {
-		delete(t.Subscribers, r.PathValue("queue"))
-		return nil
-	})
-}
-
-// change changes a copy of a topic, since readers may use the current one.
-func (s *Service) change(r *jsonhttp.Request, change func(*topic) error) error {
-	_, err := s.topics.Do(r.Context(), r.Name, func(e *leasemap.Entry[topic]) error {
-		next := e.Value.now(time.Now())
-		if err := change(&next); err != nil {
-			return err
+// change changes a copy of a topic, for the queue in the request.
+func (s *Service) change(r *jsonhttp.Request, change func(t topic, to string) error) error {
+	_, err := s.topics.Update(r.Context(), r.Name, func(t *topic) error {
+		next := t.now()
+		if next == nil {
+			next = make(topic)
 		}
-		e.Value = next
-		if len(next.Subscribers) == 0 {
-			e.Delete()
-			return nil
-		}
-		e.Expire(next.last())
-		return nil
+		*t = next
+		return change(next, r.PathValue("queue"))
 	})
 	return err
 }
 
 // publish enqueues a message for all subscribers, and returns their number. If it fails, some may
 // have received it: publish it again.
-func (s *Service) publish(r *jsonhttp.Request) (any, error) {
-	message, err := queue.ReadMessage("publish", r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) publish(r *jsonhttp.Request, message json.RawMessage) (published, error) {
 	t, _, err := s.topics.Get(r.Name)
 	if err != nil {
-		return nil, err
+		return published{}, err
 	}
 	var group errgroup.Group
 	group.SetLimit(fanOut)
-	subscribers := t.now(time.Now()).Subscribers
+	subscribers := t.now()
 	for to := range subscribers {
 		group.Go(func() error {
 			_, err := s.queues.Enqueue(r.Context(), to, message, true)
@@ -177,7 +126,7 @@ func (s *Service) publish(r *jsonhttp.Request) (any, error) {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, leasehold.Errorf("publish", leasehold.ErrIndeterminate, r.Name, "not all of the %d subscribers have received it; publish it again: %w", len(subscribers), err)
+		return published{}, leasehold.Errorf("publish", leasehold.ErrIndeterminate, r.Name, "not all of the %d subscribers have received it; publish it again: %w", len(subscribers), err)
 	}
 	return published{len(subscribers)}, nil
 }
@@ -189,21 +138,21 @@ type published struct {
 // A Client is a client of the service.
 type Client struct{ jsonhttp.Client }
 
-// Subscribe subscribes a queue to a topic for a time. The queue's device must have registered the
-// topic as an interest before.
-func (c *Client) Subscribe(ctx context.Context, topic, queue string, ttl time.Duration) error {
-	return c.Do(ctx, http.MethodPut, subscription(topic, queue)+lasting(ttl), nil, nil)
+// Subscribe subscribes a queue to a topic until [TTL] has passed. The queue's device must have
+// registered the topic as an interest before.
+func (c *Client) Subscribe(ctx context.Context, topic, queue string) error {
+	return c.Do(ctx, http.MethodPut, subscription(topic, queue), nil)
 }
 
 // Refresh extends a subscription. If it fails with [leasehold.ErrNotFound], messages may have
 // been missed.
-func (c *Client) Refresh(ctx context.Context, topic, queue string, ttl time.Duration) error {
-	return c.Do(ctx, http.MethodPost, subscription(topic, queue)+"/refresh"+lasting(ttl), nil, nil)
+func (c *Client) Refresh(ctx context.Context, topic, queue string) error {
+	return c.Do(ctx, http.MethodPost, subscription(topic, queue)+"/refresh", nil)
 }
 
 // Unsubscribe ends a subscription.
 func (c *Client) Unsubscribe(ctx context.Context, topic, queue string) error {
-	return c.Do(ctx, http.MethodDelete, subscription(topic, queue), nil, nil)
+	return c.Do(ctx, http.MethodDelete, subscription(topic, queue), nil)
 }
 
 // Publish sends a message to all subscribers, and returns their number. If it fails, repeat it.
@@ -215,5 +164,3 @@ func (c *Client) Publish(ctx context.Context, topic string, message any) (int, e
 func subscription(topic, queue string) string {
 	return jsonhttp.Path("topics", topic, "subscriptions", queue)
 }
-
-func lasting(ttl time.Duration) string { return jsonhttp.Query("ttl", ttl.String()) }

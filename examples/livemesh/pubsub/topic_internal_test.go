@@ -10,7 +10,6 @@ import (
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/meshtest"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
-	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
 // TestMaxSubscribers: a topic with the maximum number of subscribers refuses another one, accepts
@@ -26,22 +25,22 @@ func TestMaxSubscribers(t *testing.T) {
 		s := join(c.Node("a"))
 		api := &Client{Client: meshtest.Client(t, c, c.Node("caller"))}
 		name := func(i int) string { return fmt.Sprintf("%0*d", jsonhttp.MaxName, i) }
-		full := topic{make(map[string]time.Duration), time.Now()}
+		full := make(topic)
 		for i := range MaxSubscribers {
-			full.Subscribers[name(i)] = time.Hour
+			full[name(i)] = time.Now().Add(time.Hour)
 		}
-		if _, err := s.topics.Set(t.Context(), "news", full, leasemap.WithTTL(time.Hour)); err != nil {
+		if _, err := s.topics.Set(t.Context(), "news", full); err != nil {
 			t.Fatal(err)
 		}
-		if err := api.Subscribe(t.Context(), "news", name(MaxSubscribers), time.Hour); !errors.Is(err, leasehold.ErrLimit) {
+		if err := api.Subscribe(t.Context(), "news", name(MaxSubscribers)); !errors.Is(err, leasehold.ErrLimit) {
 			t.Errorf("a subscriber above the maximum: %v", err)
 		}
-		if err := api.Subscribe(t.Context(), "news", name(0), time.Hour); err != nil {
+		if err := api.Subscribe(t.Context(), "news", name(0)); err != nil {
 			t.Errorf("an existing subscriber: %v", err)
 		}
 		join(c.Node("b"))
 		c.Move(leasehold.All, "b")
-		if err := api.Refresh(t.Context(), "news", name(7), time.Hour); err != nil {
+		if err := api.Refresh(t.Context(), "news", name(7)); err != nil {
 			t.Errorf("after a move: %v", err)
 		}
 	})

@@ -28,12 +28,11 @@
 // The API is HTTP and JSON. The second segment of the path is the name of the queue. Requests are
 // routed by it.
 //
-//	POST /queues/NAME/messages                 any JSON; with ?overflow=mark a full queue leaves a mark
+//	POST /queues/NAME/messages     any JSON; with ?overflow=mark a full queue leaves a mark
 //	GET  /queues/NAME/messages?epoch=E&after=N&wait=30s
-//	GET  /queues/NAME/events?epoch=E&after=N   the same, pushed as server-sent events
-//	POST /queues/NAME/ack?epoch=E&after=N      acknowledges pushed messages
-//	PUT  /queues/NAME/interests                [{"service": S, "name": N}, ...]
-//	DELETE /queues/NAME
+//	PUT  /queues/NAME/interests    [{"service": S, "name": N}, ...]
 //
-// Enqueuing into a full queue fails with 429, an oversized message with 413.
+// A GET with an epoch acknowledges all messages up to its number, and waits for later ones.
+//
+// Enqueuing into a full queue fails with 503 and the kind "limit", an oversized message with 413.
 package queue

@@ -3,14 +3,17 @@ package queue
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/examples/livemesh/jsonhttp"
+	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -29,16 +32,18 @@ const (
 	MaxMessage   = 64 << 10
 	MaxBytes     = 2 << 20 // of all messages of a queue, which must fit into one record of a transfer
 	MaxInterests = 1000
-	TTL          = time.Hour // without requests
+	MaxWait      = time.Minute // of one request
+	TTL          = time.Hour   // without requests
 )
+
+// maxRequest bounds a request in bytes: the largest list of interests.
+const maxRequest = 1 << 20
 
 // A Service is one server of queues. It is safe for concurrent use.
 type Service struct {
-	cfg       Config
-	queues    *leasemap.Map[queue]
-	wakeups   wakeups
-	stop      context.CancelFunc
-	following sync.WaitGroup
+	cfg    Config
+	queues *leasemap.Map[queue]
+	losses *losses
 }
 
 // Join joins the namespace as an owner.
@@ -48,18 +53,22 @@ func Join(ctx context.Context, as owner.Config, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	following, stop := context.WithCancel(context.Background())
-	s := &Service{cfg: cfg, queues: queues, wakeups: wakeups{waiting: make(map[string]*wakeup)}, stop: stop}
-	s.follow(following)
-	return s, nil
+	return &Service{cfg, queues, followLosses(cfg.Watch)}, nil
 }
 
 // Close transfers all queues to other servers, and serves them until then.
 func (s *Service) Close(ctx context.Context) error {
-	err := s.queues.Close(ctx)
-	s.stop()
-	s.following.Wait()
-	return err
+	defer s.losses.stop()
+	return s.queues.Close(ctx)
+}
+
+// Handler serves the API. Requests that wait for messages end when the lease does.
+func (s *Service) Handler() http.Handler {
+	mux := jsonhttp.NewMux(s.queues.Owner(), maxRequest)
+	jsonhttp.Handle(mux, "POST /queues/{name}/messages", s.enqueue)
+	jsonhttp.Handle(mux, "GET /queues/{name}/messages", s.receive)
+	jsonhttp.Handle(mux, "PUT /queues/{name}/interests", s.setInterests)
+	return leasehttp.Middleware(s.queues.Owner(), jsonhttp.Key())(mux)
 }
 
 // do runs an operation on a queue, which is created if it does not exist.
@@ -75,135 +84,105 @@ func (s *Service) do(ctx context.Context, name string, operate func(*queue) erro
 
 // enqueue adds a message. If the queue is full it fails with [leasehold.ErrLimit], or, with
 // overflow=mark, leaves a mark for the missed message.
-func (s *Service) enqueue(r *jsonhttp.Request) (any, error) {
-	body, err := ReadMessage("enqueue", r)
-	if err != nil {
-		return nil, err
-	}
-	overflow := r.URL.Query().Get("overflow")
-	if overflow != "" && overflow != "mark" {
-		return nil, leasehold.Errorf("enqueue", leasehold.ErrInvalid, r.Name, "overflow is %q, want mark or nothing", overflow)
+func (s *Service) enqueue(r *jsonhttp.Request, body json.RawMessage) (Receipt, error) {
+	if len(body) > MaxMessage {
+		return Receipt{}, leasehold.Errorf("enqueue", leasehold.ErrInvalid, r.Name, "a message of %d bytes, %d are allowed", len(body), MaxMessage)
 	}
 	var receipt Receipt
-	err = s.do(r.Context(), r.Name, func(q *queue) error {
+	var waiting chan struct{}
+	err := s.do(r.Context(), r.Name, func(q *queue) error {
 		if !q.add(Message{Body: body}, s.cfg.Room) {
-			if overflow == "" {
+			if r.URL.Query().Get("overflow") != "mark" {
 				return leasehold.Errorf("enqueue", leasehold.ErrLimit, r.Name, "the queue is full: it has %d messages that its device has not acknowledged; %d, of %d bytes, are allowed", len(q.Messages), s.cfg.Room, MaxBytes)
 			}
 			q.miss()
 		}
 		receipt = Receipt{q.Epoch, q.Last}
+		waiting, q.changed = q.changed, nil
 		return nil
 	})
-	if err == nil {
-		s.wakeups.notify(r.Name)
+	if err == nil && waiting != nil {
+		close(waiting)
 	}
 	return receipt, err
 }
 
-// receive returns the messages of a queue after a place, and waits for the first one. If the place
-// is in another epoch, the batch reports a loss and has all messages.
-func (s *Service) receive(ctx context.Context, name string, at Place, wait time.Duration) (Batch, error) {
+// receive acknowledges the messages up to a place, returns the later ones, and waits for the first
+// one. If the place is in another epoch, the batch reports a loss and has all messages.
+func (s *Service) receive(r *jsonhttp.Request, _ jsonhttp.None) (Batch, error) {
+	at, wait, err := parseReceive(r)
+	if err != nil {
+		return Batch{}, err
+	}
 	deadline := time.After(wait)
 	for {
-		notified, done := s.wakeups.wait(name)
-		b, err := s.look(ctx, name, at)
+		lost := s.losses.next()
+		b, changed, err := s.look(r.Context(), r.Name, at)
 		if err != nil || len(b.Messages) > 0 || b.Lost || wait <= 0 {
-			done()
 			return b, err
 		}
 		at.Epoch = b.Epoch
 		select {
-		case <-notified:
+		case <-changed:
+		case <-lost:
 		case <-deadline:
 			wait = 0
-		case <-ctx.Done():
-			done()
-			return Batch{}, leasehold.Errorf("receive", leasehold.ErrUnavailable, name, "%w", context.Cause(ctx))
+		case <-r.Context().Done():
+			return Batch{}, leasehold.Errorf("receive", leasehold.ErrUnavailable, r.Name, "%w", context.Cause(r.Context()))
 		}
-		done()
 	}
 }
 
-// look returns the messages after a place, including reports of losses. It extends the TTL of the
-// queue.
-func (s *Service) look(ctx context.Context, name string, at Place) (Batch, error) {
-	var b Batch
-	err := s.do(ctx, name, func(q *queue) error {
+// look acknowledges the messages up to a place, and returns the later ones, including reports of
+// losses. It extends the TTL of the queue. Changed is closed when a message is enqueued.
+func (s *Service) look(ctx context.Context, name string, at Place) (b Batch, changed <-chan struct{}, err error) {
+	err = s.do(ctx, name, func(q *queue) error {
 		s.addLosses(q)
+		if err := q.acknowledge(name, at); err != nil {
+			return err
+		}
+		if q.changed == nil {
+			q.changed = make(chan struct{})
+		}
+		changed = q.changed
 		b = Batch{Epoch: q.Epoch, Lost: at.Epoch != "" && at.Epoch != q.Epoch, Messages: q.Messages}
-		if b.Lost || at.Epoch == "" {
-			return nil
-		}
-		later, err := q.after(name, at.Have)
-		b.Messages = later
-		return err
+		return nil
 	})
-	if b.Messages == nil {
-		b.Messages = []Message{} // encoded as an empty list
-	}
-	return b, err
+	return b, changed, err
 }
 
-// ack removes the messages up to a place. A place of another epoch has no effect.
-func (s *Service) ack(ctx context.Context, name string, at Place) error {
-	return s.do(ctx, name, func(q *queue) error {
-		if at.Epoch != q.Epoch {
-			return nil
+// parseReceive returns the place and the wait of a request.
+func parseReceive(r *jsonhttp.Request) (at Place, wait time.Duration, err error) {
+	query := r.URL.Query()
+	at.Epoch = query.Get("epoch")
+	_, err = fmt.Sscan(cmp.Or(query.Get("after"), "0"), &at.Have)
+	if err != nil || at.Epoch == "" && at.Have > 0 {
+		return at, 0, leasehold.Errorf("receive", leasehold.ErrInvalid, r.Name, "after is %q, want the number of a message, with its epoch", query.Get("after"))
+	}
+	wait, err = time.ParseDuration(cmp.Or(query.Get("wait"), "0s"))
+	if err != nil || wait < 0 || wait > MaxWait {
+		return at, 0, leasehold.Errorf("receive", leasehold.ErrInvalid, r.Name, "wait is %q, want a duration of up to %v, for example 30s", query.Get("wait"), MaxWait)
+	}
+	return at, wait, nil
+}
+
+// setInterests replaces the interests of a device.
+func (s *Service) setInterests(r *jsonhttp.Request, interests []Interest) (none jsonhttp.None, err error) {
+	const op = "set interests"
+	if len(interests) > MaxInterests {
+		return none, leasehold.Errorf(op, leasehold.ErrInvalid, r.Name, "%d interests, %d are allowed", len(interests), MaxInterests)
+	}
+	for _, i := range interests {
+		if err := jsonhttp.ValidName(op, "an interest", i.Name); err != nil {
+			return none, err
 		}
-		later, err := q.after(name, at.Have)
-		if err == nil {
-			q.Messages = slices.Clone(later) // frees the others
+		if s.cfg.Watch[i.Service] == nil {
+			return none, leasehold.Errorf(op, leasehold.ErrInvalid, r.Name, "unknown service %q: want one of %s", i.Service, strings.Join(slices.Sorted(maps.Keys(s.cfg.Watch)), ", "))
 		}
-		return err
+	}
+	return none, s.do(r.Context(), r.Name, func(q *queue) error {
+		s.addLosses(q) // of the previous interests
+		q.Interests = interests
+		return nil
 	})
-}
-
-// wakeups notify requests that wait for messages.
-type wakeups struct {
-	mu      sync.Mutex
-	waiting map[string]*wakeup
-}
-
-type wakeup struct {
-	notified chan struct{}
-	waiters  int
-}
-
-// wait returns a channel that is closed by notify. The caller calls done when it no longer waits.
-func (b *wakeups) wait(name string) (notified <-chan struct{}, done func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	one := b.waiting[name]
-	if one == nil {
-		one = &wakeup{notified: make(chan struct{})}
-		b.waiting[name] = one
-	}
-	one.waiters++
-	return one.notified, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if one.waiters--; one.waiters == 0 && b.waiting[name] == one {
-			delete(b.waiting, name)
-		}
-	}
-}
-
-// notify wakes the requests that wait for messages of queues.
-func (b *wakeups) notify(names ...string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, name := range names {
-		if one := b.waiting[name]; one != nil {
-			close(one.notified)
-			delete(b.waiting, name)
-		}
-	}
-}
-
-func (b *wakeups) notifyAll() {
-	b.mu.Lock()
-	names := slices.Collect(maps.Keys(b.waiting))
-	b.mu.Unlock()
-	b.notify(names...)
 }

@@ -1,11 +1,9 @@
 package queue_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -100,26 +98,6 @@ func TestLongPoll(t *testing.T) {
 	})
 }
 
-// TestDeletedWhileWaiting: a request that waits for the first message reports a new epoch.
-func TestDeletedWhileWaiting(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *queue.Client) {
-		got := make(chan queue.Batch, 1)
-		go func() {
-			b, err := api.Receive(t.Context(), "phone", queue.Place{}, 30*time.Second)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- b
-		}()
-		c.Advance(time.Second)
-		meshtest.Check(t, api.HTTP, api.URL, []meshtest.Case{{What: "deleted", Method: "DELETE", Path: "/queues/phone", Status: 204}})
-		enqueue(t, api, "now")
-		if b := <-got; !b.Lost || len(b.Messages) != 1 {
-			t.Errorf("%+v", b)
-		}
-	})
-}
-
 // TestFull: a full queue refuses messages or leaves a mark; it accepts messages again after an
 // acknowledgement.
 func TestFull(t *testing.T) {
@@ -165,87 +143,6 @@ func TestExpires(t *testing.T) {
 			t.Errorf("%+v", b)
 		}
 	})
-}
-
-// TestPush: messages are pushed from the last acknowledged one on.
-func TestPush(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, c *leaseholdtest.Cluster, api *queue.Client) {
-		receive(t, api, queue.Place{}, 0)
-		enqueue(t, api, "first")
-		lines, end := events(t, api, "")
-		id := wantEvent(t, lines, `"first"`)
-		enqueue(t, api, "second")
-		wantEvent(t, lines, `"second"`)
-		end()
-		c.Advance(time.Second)
-		lines, end = events(t, api, id)
-		defer end()
-		wantEvent(t, lines, `"second"`) // not acknowledged yet
-		if b := receive(t, api, queue.Place{}, 0); len(b.Messages) != 1 || b.Messages[0].Number != 2 {
-			t.Errorf("the first message was acknowledged: %+v", b)
-		}
-	})
-}
-
-// TestPushLost: a device with another epoch receives a lost event first.
-func TestPushLost(t *testing.T) {
-	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *queue.Client) {
-		enqueue(t, api, "first")
-		lines, end := events(t, api, "0.7/77")
-		defer end()
-		if !lines.Scan() || lines.Text() != "event: lost" {
-			t.Fatalf("%q", lines.Text())
-		}
-		if !lines.Scan() || !strings.HasSuffix(lines.Text(), "/0") {
-			t.Errorf("%q: want number 0 in the new epoch", lines.Text())
-		}
-		wantEvent(t, lines, "{}")
-		wantEvent(t, lines, `"first"`)
-	})
-}
-
-func events(t *testing.T, api *queue.Client, last string) (*bufio.Scanner, func()) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL+"/queues/phone/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if last != "" {
-		r.Header.Set("Last-Event-ID", last)
-	}
-	pushes := *api.HTTP
-	pushes.Timeout = 0
-	answer, err := pushes.Do(r) //nolint:bodyclose // closed by the returned function
-	if err != nil {
-		t.Fatal(err)
-	}
-	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
-		t.Fatalf("%s %v", answer.Status, answer.Header)
-	}
-	return bufio.NewScanner(answer.Body), func() { _ = answer.Body.Close() }
-}
-
-// wantEvent reads up to the next event, and returns its id.
-func wantEvent(t *testing.T, lines *bufio.Scanner, body string) (id string) {
-	t.Helper()
-	alive := false // a heartbeat
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
-			id = text
-		}
-		if lines.Text() == "" {
-			alive = false
-		}
-		alive = alive || lines.Text() == "event: alive"
-		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && !alive {
-			if !strings.Contains(data, body) {
-				t.Errorf("%s, want %s", data, body)
-			}
-			return id
-		}
-	}
-	t.Fatalf("the stream ended: %v", lines.Err())
-	return ""
 }
 
 // TestLossesOfOthers: a device receives the losses of its interests through its queue, also if
@@ -338,19 +235,16 @@ func TestFullOfBytes(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	alone(t, queue.Config{}, func(t *testing.T, _ *leaseholdtest.Cluster, api *queue.Client) {
 		long := `"` + strings.Repeat("x", queue.MaxMessage) + `"`
-		const event = "Last-Event-ID: nonsense"
 		meshtest.Check(t, api.HTTP, api.URL+"/queues/phone/", []meshtest.Case{
 			{What: "not JSON", Method: "POST", Path: "messages", Body: "{", Status: 400},
-			{What: "too long", Method: "POST", Path: "messages", Body: long, Status: 413},
+			{What: "too long", Method: "POST", Path: "messages", Body: long, Status: 400, Has: "are allowed"},
+			{What: "far too long", Method: "POST", Path: "messages", Body: strings.Repeat(long, 17), Status: 413},
 			{What: "a bad number", Method: "GET", Path: "messages?epoch=1.1&after=x", Status: 400},
-			{What: "a number without an epoch", Method: "GET", Path: "messages?after=3", Status: 400, Has: "without epoch"},
+			{What: "a number without an epoch", Method: "GET", Path: "messages?after=3", Status: 400, Has: "with its epoch"},
 			{What: "a bad time", Method: "GET", Path: "messages?wait=forever", Status: 400},
 			{What: "too long a time", Method: "GET", Path: "messages?wait=1h", Status: 400},
 			{What: "no list", Method: "PUT", Path: "interests", Body: "{}", Status: 400},
 			{What: "nothing to depend on", Method: "PUT", Path: "interests", Body: `[{"service": "documents"}]`, Status: 400, Has: "a name"},
-			{What: "what overflow is", Method: "POST", Path: "messages?overflow=drop", Body: "1", Status: 400, Has: "mark"},
-			{What: "a bad event", Method: "GET", Path: "events", Header: event, Status: 400},
-			{What: "a bad place", Method: "GET", Path: "events?epoch=1.1&after=x", Status: 400},
 		})
 		b := receive(t, api, queue.Place{}, 0)
 		if _, err := api.Receive(t.Context(), "phone", queue.Place{Epoch: b.Epoch, Have: 99}, 0); !errors.Is(err, leasehold.ErrInvalid) {

@@ -4,21 +4,14 @@
 const section = "address";
 const minBackoff = 100, maxBackoff = 2000; // ms
 const refreshing = 10 * 60 * 1000; // ms
+const longPoll = "25s";
 const patience = 40 * 1000; // ms: for a response
-const silence = 75 * 1000; // ms: the queue sends something every 30 s
-
-// newer compares versions, "12.3" for instance. Their numbers may be larger than those of
-// JavaScript.
-export function newer(a, b) {
-  const [g, n] = a.split("."), [h, m] = (b || "0.0").split(".");
-  const generation = BigInt(g), other = BigInt(h);
-  return generation > other || generation === other && BigInt(n) > BigInt(m);
-}
 
 export class Device extends EventTarget {
   #name; #watch; #address;
-  #peers = new Map(); // name -> {version, address}
-  #place = null; // {epoch, after} in its queue
+  #peers = new Map(); // name -> address
+  #changed = new Set(); // names whose documents are to be read
+  #place = {epoch: "", after: 0}; // in its queue
   #version = ""; // of the last published address
   #again = false; #moved = false; #stale = false;
   #sending = false;
@@ -33,19 +26,27 @@ export class Device extends EventTarget {
   // run starts the device, and ends only if its name is not valid for a queue.
   async run() {
     setInterval(() => { this.#stale = true; this.#send(); }, refreshing);
-    await this.#repeat("open the queue", async () => {
-      const batch = await call("GET", path("queues", this.#name, "messages"));
-      const last = batch.messages?.at(-1);
-      this.#place = {epoch: batch.epoch, after: last ? last.number : 0};
-      for (const m of batch.messages ?? []) this.#take(m);
-    });
-    if (!this.#place) return; // #repeat reported the error
-    this.#lost();
     for (;;) {
-      await this.#listen();
-      this.#tell("state", {state: "offline"});
-      await sleep(minBackoff);
+      const batch = await this.#repeat("receive", () => this.#receive());
+      if (!batch) return; // #repeat reported the error
+      this.#tell("state", {state: "online"});
+      if (batch.lost || this.#place.epoch === "") {
+        if (batch.lost) this.#tell("loss", {text: "my queue was lost: repeating everything"});
+        this.#place = {epoch: batch.epoch, after: 0};
+        this.#lost();
+      }
+      for (const m of batch.messages ?? []) {
+        this.#take(m);
+        this.#place.after = m.number;
+      }
     }
+  }
+
+  // receive acknowledges the messages up to the current place, and waits for later ones.
+  #receive() {
+    const {epoch, after} = this.#place;
+    const wait = epoch === "" ? "0s" : longPoll;
+    return call("GET", path("queues", this.#name, "messages") + `?wait=${wait}&epoch=${encodeURIComponent(epoch)}&after=${after}`);
   }
 
   // move changes the device's address.
@@ -57,78 +58,21 @@ export class Device extends EventTarget {
 
   #tell(type, detail) { this.dispatchEvent(new CustomEvent(type, {detail})); }
 
-  // listen processes the queue's events until the connection ends.
-  #listen() {
-    return new Promise((ended) => {
-      const {epoch, after} = this.#place;
-      const source = new EventSource(path("queues", this.#name, "events") + `?epoch=${encodeURIComponent(epoch)}&after=${after}`);
-      let timer;
-      const close = () => { clearTimeout(timer); source.close(); ended(); };
-      const alive = () => { clearTimeout(timer); timer = setTimeout(close, silence); };
-      alive();
-      source.onerror = close; // run connects again, from the current place
-      source.onopen = () => { alive(); this.#tell("state", {state: "online"}); };
-      source.addEventListener("alive", alive);
-      source.addEventListener("lost", (e) => {
-        alive();
-        this.#at(e.lastEventId);
-        this.#tell("loss", {text: "my queue was lost: repeating everything"});
-        this.#lost();
-      });
-      source.onmessage = (e) => {
-        alive();
-        this.#take(JSON.parse(e.data));
-        this.#at(e.lastEventId);
-        this.#acknowledge();
-      };
-    });
-  }
-
-  #at(id) {
-    const slash = id.lastIndexOf("/");
-    this.#place = {epoch: id.slice(0, slash), after: Number(id.slice(slash + 1))};
-  }
-
-  // acknowledge confirms all messages up to the current place. If that is lost, they are
-  // delivered again.
-  #acknowledge() {
-    const {epoch, after} = this.#place;
-    call("POST", path("queues", this.#name, "ack") + `?epoch=${encodeURIComponent(epoch)}&after=${after}`).catch(() => {});
-  }
-
-  // take processes a message. Anyone can send messages: an invalid one is not a reason to
-  // stop, but it may have replaced a valid one.
+  // take processes a message. Any client can send one: an invalid one may have replaced a valid
+  // one.
   #take(m) {
-    try {
-      this.#process(m);
-    } catch {
-      this.#lost();
-    }
-  }
-
-  #process(m) {
     if (m.missed) {
       this.#tell("loss", {text: "messages were missed: repeating everything"});
       this.#lost();
     } else if (m.lost) {
       this.#tell("loss", {text: `${m.lost.service} lost ${m.lost.names.join(", ")}: repeating everything`});
       this.#lost();
-    } else if (m.body?.long) {
-      this.#lost(); // read the whole document instead
-    } else if (!this.#watch.includes(m.body?.document)) {
-      // Subscribed by a previous device of this name.
-    } else if (m.body?.set && section in m.body.set) {
-      this.#learn(m.body.document, m.body.version, m.body.set[section]);
-    } else if (m.body?.deleted || m.body?.removed?.includes(section)) {
-      this.#learn(m.body.document, m.body.version, "");
+    } else if (!m.body?.document) {
+      this.#lost();
+    } else if (this.#watch.includes(m.body.document)) { // or a previous device of this name has subscribed
+      this.#changed.add(m.body.document);
+      this.#send();
     }
-  }
-
-  #learn(name, version, address) {
-    const known = this.#peers.get(name);
-    if (typeof address !== "string" || !newer(version, known?.version)) return;
-    this.#peers.set(name, {version, address});
-    if (address !== known?.address) this.#tell("learned", {name, address});
   }
 
   #lost() {
@@ -138,12 +82,16 @@ export class Device extends EventTarget {
 
   // send carries out pending work, one request after another.
   async #send() {
-    if (this.#sending || !this.#place) return;
+    if (this.#sending || this.#place.epoch === "") return;
     this.#sending = true;
-    while (this.#again || this.#moved || this.#stale) {
+    while (this.#again || this.#moved || this.#stale || this.#changed.size > 0) {
       if (this.#again) {
         this.#again = this.#moved = this.#stale = false;
         await this.#repeat("repeat everything", () => this.#everything());
+      } else if (this.#changed.size > 0) {
+        const names = [...this.#changed];
+        this.#changed.clear();
+        await this.#repeat("read addresses", () => this.#read(names));
       } else if (this.#moved) {
         this.#moved = false;
         await this.#repeat("publish", () => this.#publish());
@@ -160,9 +108,9 @@ export class Device extends EventTarget {
     const interests = [{service: "documents", name: this.#name}];
     for (const name of this.#watch) interests.push({service: "topics", name}, {service: "documents", name});
     await call("PUT", path("queues", this.#name, "interests"), interests);
-    for (const name of this.#watch) await call("PUT", path("topics", name, "subscriptions", this.#name) + "?ttl=1h");
+    for (const name of this.#watch) await call("PUT", path("topics", name, "subscriptions", this.#name));
     await this.#publish();
-    for (const name of this.#watch) await this.#read(name);
+    await this.#read(this.#watch);
   }
 
   async #publish() {
@@ -186,23 +134,22 @@ export class Device extends EventTarget {
     this.#version = document.sections[section].version;
   }
 
-  // read reads another device's address. If it has none, an event follows when it has one.
-  async #read(name) {
-    const before = this.#peers.get(name)?.version;
-    const document = await unlessGone(call("GET", path("documents", name)));
-    const found = document?.sections?.[section], known = this.#peers.get(name);
-    if (found) {
-      this.#learn(name, found.version, found.data);
-    } else if (known?.address && known.version === before) {
-      this.#peers.set(name, {version: before, address: ""});
-      this.#tell("learned", {name, address: ""});
+  // read reads the addresses of other devices. If one has none, a message follows when it has one.
+  async #read(names) {
+    for (const name of names) {
+      const document = await unlessGone(call("GET", path("documents", name)));
+      const found = document?.sections?.[section]?.data;
+      const address = typeof found === "string" ? found : "";
+      if (address === (this.#peers.get(name) ?? "")) continue;
+      this.#peers.set(name, address);
+      this.#tell("learned", {name, address});
     }
   }
 
   async #refresh() {
     let gone = await unlessGone(call("POST", path("documents", this.#name, "refresh"))) === undefined;
     for (const name of this.#watch) {
-      gone = await unlessGone(call("POST", path("topics", name, "subscriptions", this.#name, "refresh") + "?ttl=1h")) === undefined || gone;
+      gone = await unlessGone(call("POST", path("topics", name, "subscriptions", this.#name, "refresh"))) === undefined || gone;
     }
     if (gone) this.#again = true;
   }
@@ -217,6 +164,7 @@ export class Device extends EventTarget {
           this.#tell("loss", {text: `cannot ${what}: ${e.message}`});
           return;
         }
+        if (what === "receive") this.#tell("state", {state: "offline"});
         await sleep(wait);
       }
     }
@@ -235,7 +183,7 @@ async function unlessGone(promise) {
   try {
     return await promise;
   } catch (e) {
-    if (e.status === 404 || e.status === 410) return undefined;
+    if (e.status === 404) return undefined;
     throw e;
   }
 }

@@ -1,9 +1,0 @@
-package main
-
-import (
-	"testing"
-
-	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
-)
-
-func TestMain(m *testing.M) { leak.Main(m) }
