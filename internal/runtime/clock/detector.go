@@ -78,7 +78,12 @@ type Source interface {
 }
 
 // NewDetector returns a detector for this computer, at epoch 0.
-func NewDetector(c *Clock) *Detector { return NewDetectorOf(c, system{c}) }
+func NewDetector(c *Clock) *Detector {
+	if c.host != nil {
+		return NewDetectorOf(c, simulated{c.host})
+	}
+	return NewDetectorOf(c, system{c})
+}
 
 // NewDetectorOf returns a detector with the readings of s.
 func NewDetectorOf(c *Clock, s Source) *Detector {

@@ -16,6 +16,7 @@ type flow struct {
 	from, to       *Host
 	chunks         []chunk
 	size           int       // of all chunks
+	last           time.Time // arrival of the newest chunk
 	ended          bool      // the writer has closed it
 	endsAt         time.Time // when the reader can see that
 	reset          bool      // data in flight is lost
@@ -29,7 +30,7 @@ type chunk struct {
 }
 
 // open reports whether data is delivered: the reader is not frozen and there is no cut.
-func (f *flow) open() bool { return !f.to.frozen && !f.to.net.cuts[link(f.from.name, f.to.name)] }
+func (f *flow) open() bool { return !f.to.frozen && !f.to.net.cuts[[2]string{f.from.name, f.to.name}] }
 
 type conn struct {
 	host        *Host
@@ -59,8 +60,18 @@ func (f *flow) finish() {
 	}
 }
 
-// arrival returns the arrival time of data sent now.
-func (f *flow) arrival() time.Time { return time.Now().Add(f.from.net.latency) }
+// arrival returns the arrival time of data sent now, which is not before that of earlier data.
+func (f *flow) arrival() time.Time {
+	at := time.Now().Add(f.from.net.latency)
+	if delay := f.from.net.Delay; delay != nil {
+		at = at.Add(delay(f.from.name, f.to.name))
+	}
+	if at.Before(f.last) {
+		at = f.last
+	}
+	f.last = at
+	return at
+}
 
 // reset closes a connection with a reset. The mutex is held.
 func (c *conn) reset() {

@@ -20,12 +20,16 @@ import (
 
 // A Net is a network. It, its hosts and its connections are safe for concurrent use.
 type Net struct {
+	// Delay, if set, returns an additional delay of data from one host to another. It is called with the
+	// network's mutex held, and set before the first connection.
+	Delay func(from, to string) time.Duration
+
 	latency time.Duration
 
 	mu      sync.Mutex
 	dialing notifier
 	hosts   map[string]*Host
-	cuts    map[[2]string]bool
+	cuts    map[[2]string]bool // by direction
 }
 
 // New returns a network without hosts. latency is the delay of all data.
@@ -46,21 +50,43 @@ func (n *Net) Host(name string) *Host {
 }
 
 // Cut partitions two hosts, by name, in both directions until Heal.
-func (n *Net) Cut(a, b string) { n.setCut(a, b, true) }
+func (n *Net) Cut(a, b string) {
+	n.CutOneWay(a, b)
+	n.CutOneWay(b, a)
+}
 
-// Heal ends the partition of two hosts.
-func (n *Net) Heal(a, b string) { n.setCut(a, b, false) }
-
-func (n *Net) setCut(a, b string, cut bool) {
+// CutOneWay delays data from one host to another until Heal.
+func (n *Net) CutOneWay(from, to string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if cut {
-		n.cuts[link(a, b)] = true
-	} else {
-		delete(n.cuts, link(a, b))
-	}
+	n.cuts[[2]string{from, to}] = true
 	n.notifyAll()
 }
+
+// Heal ends the partition of two hosts.
+func (n *Net) Heal(a, b string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.cuts, [2]string{a, b})
+	delete(n.cuts, [2]string{b, a})
+	n.notifyAll()
+}
+
+// Reset resets all connections between two hosts.
+func (n *Net) Reset(a, b string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if h := n.hosts[a]; h != nil {
+		for c := range h.conns {
+			if c.peer.host == b {
+				c.reset()
+				c.other.reset()
+			}
+		}
+	}
+}
+
+func (n *Net) cut(a, b string) bool { return n.cuts[[2]string{a, b}] || n.cuts[[2]string{b, a}] }
 
 // HealAll ends all partitions of a host.
 func (n *Net) HealAll(name string) {
@@ -73,8 +99,6 @@ func (n *Net) HealAll(name string) {
 	}
 	n.notifyAll()
 }
-
-func link(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 
 // A Host is a computer in a network.
 type Host struct {
@@ -126,7 +150,7 @@ func (h *Host) Dial(ctx context.Context, address string) (net.Conn, error) {
 	n := h.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for h.frozen || n.cuts[link(h.name, name)] {
+	for h.frozen || n.cut(h.name, name) {
 		if ctx.Err() != nil || h.dead {
 			break
 		}
