@@ -1,0 +1,84 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// A kind is a set of worlds.
+type kind struct {
+	name  string
+	what  string
+	flags string // of leasehold-lab
+	seeds uint64 // of a block, which takes less than a minute
+}
+
+var kinds = []kind{
+	{"default", "managers with a store, all faults", "sim", 2000},
+	{"diskless", "managers without a store", "sim --diskless", 2000},
+	{"agents", "owners behind agents", "sim --agents", 2000},
+	{"supervised", "owners with supervisors, which report crashes", "sim --supervised", 2000},
+	{"outage", "outages of managers, store and network, one second to one day", "sim --faults default,outage=8", 2000},
+	{"diskless outage", "the same without a store", "sim --diskless --faults default,outage=8", 2000},
+	{"restore", "stores restored from backups of any age", "sim --faults default,store-restore=8", 2000},
+	{"moves", "moves of state under crashes and failovers", "sim --owners 2 --namespaces 1 --faults move-range=30,manager-crash=30,manager-pause=20,isolate=30,loss=10", 2000},
+	{"flease", "leases without managers", "flease sim", 2000},
+}
+
+func kindNames() (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// choose returns the kinds to run: all, or the one with this name.
+func choose(only string) ([]kind, error) {
+	if only == "" {
+		return kinds, nil
+	}
+	for _, k := range kinds {
+		if k.name == only {
+			return []kind{k}, nil
+		}
+	}
+	return nil, fmt.Errorf("-only %q: want one of %s", only, strings.Join(kindNames(), ", "))
+}
+
+// command returns the command that runs seeds again.
+func (k *kind) command(first, seeds uint64) string {
+	return fmt.Sprintf("go run ./cmd/leasehold-lab %s --seed %d --seeds %d", k.flags, first, seeds)
+}
+
+// A result is what leasehold-lab reports about a block of seeds.
+type result struct {
+	Seeds      uint64         `json:"seeds"`
+	Ended      string         `json:"ended"`
+	Violations int            `json:"violations"`
+	Hours      float64        `json:"simulatedHours"`
+	Seconds    float64        `json:"elapsedSeconds"`
+	Faults     map[string]int `json:"faults"`
+}
+
+// run runs the next block of seeds.
+func (k *kind) run(ctx context.Context, program string, first uint64) (result, error) {
+	args := append(strings.Fields(k.flags), fmt.Sprintf("--seed=%d", first), fmt.Sprintf("--seeds=%d", k.seeds), "--json")
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.WaitDelay = time.Second
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	var r result
+	if decoded := json.Unmarshal(out, &r); decoded != nil {
+		return r, fmt.Errorf("no report: %w: %s", cmp.Or(err, decoded), errs.String())
+	}
+	if r.Ended != "completed" && r.Violations == 0 { // a search ends early at a violation
+		return r, fmt.Errorf("the search has ended early: %q: %w", r.Ended, err)
+	}
+	return r, nil
+}
