@@ -6,8 +6,8 @@ GO ?= go
 # gofmt of the very toolchain that builds, whether or not it is on the path.
 GOFMT ?= $(shell $(GO) env GOROOT)/bin/gofmt
 
-# How long a package's tests may take before they are taken to hang.
-TIMEOUT ?= 15m
+# How long a package's tests may take before they are taken to hang. Those of lab/mutant build hundreds of programs.
+TIMEOUT ?= 30m
 # The race detector slows the simulator down by about ten.
 RACE_TIMEOUT ?= 30m
 # How long each fuzz target runs, and which ones do: a pattern for "directory FuzzName".
@@ -50,14 +50,12 @@ test: services ## check formatting, vet, and test every package without long tes
 		exit 1; \
 	fi
 	$(GO) vet work
-	cd lab/bench/routing && GOWORK=off $(GO) vet ./...
 	$(GO) test -short -shuffle=on -timeout=$(TIMEOUT) work
 	@internal/testkit/realservice/install report # last, where it is seen
 
 .PHONY: check
 check: services ## run all tests: end to end, attacks, planted bugs, failpoints, benchmarks, libraries under the race detector (half an hour)
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) work
-	cd lab/bench/routing && GOWORK=off $(GO) test -shuffle=on -timeout=$(TIMEOUT) ./...
 	@$(MAKE) --no-print-directory failpoints
 	CGO_ENABLED=1 $(GO) test -race -cpu 1 -short -shuffle=on -timeout=$(RACE_TIMEOUT) $(RACED)
 	@internal/testkit/realservice/install report # last, where it is seen
@@ -88,8 +86,8 @@ generate: ## generate the Go code of proto/ (the first build of buf takes minute
 
 .PHONY: lint
 lint: ## verify checksums and run golangci-lint, pinned in tools/go.mod (its first build takes minutes)
-	@for dir in $(MODULES) lab/bench/routing tools; do (cd $$dir && GOWORK=off $(GO) mod verify >/dev/null) || exit 1; done
-	@for dir in $(MODULES) lab/bench/routing; do \
+	@for dir in $(MODULES) tools; do (cd $$dir && GOWORK=off $(GO) mod verify >/dev/null) || exit 1; done
+	@for dir in $(MODULES); do \
 		(set -x && cd $$dir && GOWORK=off LOG_LEVEL=error $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...) || exit 1; \
 	done
 
@@ -110,12 +108,21 @@ verify: models ## check the models, simulate ten thousand worlds of each kind, e
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --diskless
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --agents
+	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --supervised
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --faults default,store-restore=8
+	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --managers 3 --faults default,move-failover=20
 	$(GO) run ./cmd/leasehold-lab flease sim --seeds 10000
 	$(GO) run ./cmd/leasehold-lab flease sim --explore 14 --detours 2
 	$(GO) run ./cmd/leasehold-lab sim --explore 60 --detours 2
 	$(GO) test -count=1 -timeout=30m -run Mutant ./lab/mutant -args -all
 	$(GO) test -count=1 -timeout=30m -run 'Every(Flease)?MutantIsCaught' ./lab/mutant -args -all -first 1000001
+
+# How long make verify-night runs.
+NIGHT_FOR ?= 8h
+
+.PHONY: verify-night
+verify-night: ## simulate worlds that no run has simulated before, for NIGHT_FOR (default 8h), and add them to docs/LEDGER.md
+	$(GO) run ./lab/ledger -for $(NIGHT_FOR)
 
 .PHONY: models
 models: ## check lab/models and their mutants with Spin (installs it where apt-get can)
@@ -145,18 +152,12 @@ fuzz: ## run each fuzz target for FUZZTIME (default 3s), about five minutes; FUZ
 	@GO=$(GO) tools/fuzz $(FUZZTIME) '$(FUZZ)'
 
 .PHONY: bench
-bench: ## benchmark against papers, peers and lower bounds, and write docs/BENCHMARKS.md (45 minutes at most); FLAGS="-only routing"
-	@internal/testkit/realservice/install benchmarks
-	cd lab/bench && $(GO) run ./all $(FLAGS)
+bench: ## benchmark against papers, peers and lower bounds, and write docs/BENCHMARKS.md (half an hour); FLAGS="-only routing"
+	cd lab/bench && $(GO) run . -docs ../../docs $(FLAGS)
 
 .PHONY: bench-quick
 bench-quick: ## print the headlines of make bench, as a table and as JSON lines (3 minutes at most, once built)
-	cd lab/bench && $(GO) run ./all -quick $(FLAGS)
-
-.PHONY: bench-flease
-bench-flease: ## compare Flease with etcd and ZooKeeper (minutes); FLAGS="-docs ../../docs" stores the result
-	@internal/testkit/realservice/install benchmarks
-	cd lab/bench && $(GO) run ./flease $(FLAGS)
+	cd lab/bench && $(GO) run . -quick $(FLAGS)
 
 .PHONY: bench-sim
 bench-sim: ## run the benchmarks of the simulator and the manager machine

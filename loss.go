@@ -16,6 +16,7 @@ const (
 	CauseRestarted Cause = 5 // the holder's successor proved that its process has ended
 	CauseContact   Cause = 6 // a lookup with ConservativeRecovery has lost contact with the managers
 	CauseMoved     Cause = 7 // nothing was lost: the state was moved to another owner
+	CauseDied      Cause = 8 // a supervisor proved that the holder's process has ended
 )
 
 var causeNames = [...]string{
@@ -27,6 +28,7 @@ var causeNames = [...]string{
 	CauseRestarted: "restarted",
 	CauseContact:   "contact lost",
 	CauseMoved:     "moved",
+	CauseDied:      "died",
 }
 
 // String returns the name of the cause, or the number of a cause of a newer version.

@@ -20,6 +20,7 @@ func TestCausesAreNeverRenumbered(t *testing.T) {
 		{leasehold.CauseRestarted, "restarted"},
 		{leasehold.CauseContact, "contact lost"},
 		{leasehold.CauseMoved, "moved"},
+		{leasehold.CauseDied, "died"},
 	} {
 		if int(want.cause) != number || want.cause.String() != want.name {
 			t.Errorf("cause %d is %d, %q; want %q", number, want.cause, want.cause, want.name)
@@ -31,7 +32,7 @@ func TestCauseOfNewerPeer(t *testing.T) {
 	if got, want := leasehold.Cause(200).String(), "cause(200)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := leasehold.Cause(8).String(), "cause(8)"; got != want {
+	if got, want := leasehold.Cause(9).String(), "cause(9)"; got != want {
 		t.Errorf("got %q, want %q: a new cause needs a line in this test", got, want)
 	}
 }

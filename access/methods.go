@@ -133,6 +133,9 @@ func methodOf(fullMethod string) method {
 	case leaseholdv1.OwnerService_Hold_FullMethodName:
 		return method{need: holdLeases, subjectOf: ofHold}
 
+	case leaseholdv1.OwnerService_ReportDeath_FullMethodName:
+		return method{need: holdLeases, subjectOf: ofDeath}
+
 	case leaseholdv1.LookupService_Follow_FullMethodName,
 		leaseholdv1.AdminService_ListOwners_FullMethodName,
 		leaseholdv1.AdminService_ListRanges_FullMethodName,
@@ -204,6 +207,9 @@ var (
 	})
 	ofHold = about(func(r *leaseholdv1.HoldRequest) subject {
 		return subject{leasehold.Namespace(r.GetNamespace()), leasehold.OwnerID(r.GetHolder().GetOwner())}
+	})
+	ofDeath = about(func(r *leaseholdv1.ReportDeathRequest) subject {
+		return subject{leasehold.Namespace(r.GetNamespace()), leasehold.OwnerID(r.GetOwner())}
 	})
 )
 

@@ -36,8 +36,9 @@ var expected = map[string]string{
 	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      "olpm -",
 	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": "olpm -",
 
-	"/leasehold.v1.OwnerService/Hold":    "o namespace",
-	"/leasehold.v1.LookupService/Follow": "lpm namespace",
+	"/leasehold.v1.OwnerService/Hold":        "o namespace",
+	"/leasehold.v1.OwnerService/ReportDeath": "o namespace",
+	"/leasehold.v1.LookupService/Follow":     "lpm namespace",
 
 	"/leasehold.v1.AdminService/GetStatus":      "lpm -",
 	"/leasehold.v1.AdminService/ListNamespaces": "lpm -",
@@ -132,6 +133,9 @@ func request(m protoreflect.MethodDescriptor, rule, namespace string) proto.Mess
 	if holder := at.Descriptor().Fields().ByName("holder"); holder != nil {
 		h := at.Mutable(holder).Message()
 		h.Set(h.Descriptor().Fields().ByName("owner"), protoreflect.ValueOfString("a"))
+	}
+	if owner := at.Descriptor().Fields().ByName("owner"); owner != nil && strings.HasPrefix(rule, "o ") {
+		at.Set(owner, protoreflect.ValueOfString("a"))
 	}
 	return message
 }

@@ -28,7 +28,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -192,7 +191,7 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return "no manager answers\n  " + strings.Join(e.Reasons, "\n  ")
+	return "no manager answers: " + strings.Join(e.Reasons, "; ")
 }
 
 // Unwrap makes errors.Is(err, leasehold.ErrUnavailable) true.
@@ -250,9 +249,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // An endpoint is the connection to one manager.
 type endpoint struct {
-	addr   string // "": in this process
-	conn   conn
-	dialer *dialer
+	addr string // "": in this process
+	conn conn
 }
 
 type conn interface {
@@ -265,10 +263,9 @@ func newEndpoint(addr string, cfg Config) (*endpoint, error) {
 	if given == nil {
 		given = managerconn.Plaintext()
 	}
-	d := &dialer{}
 	options := slices.Concat(wire.DialOptions(), []grpc.DialOption{
-		grpc.WithTransportCredentials(recordingCredentials{given, d}),
-		grpc.WithContextDialer(d.dial),
+		grpc.WithTransportCredentials(given),
+		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: maxReconnectDelay / 10, Multiplier: 2, Jitter: 0.2, MaxDelay: maxReconnectDelay},
 			MinConnectTimeout: DefaultTimeout,
@@ -281,7 +278,7 @@ func newEndpoint(addr string, cfg Config) (*endpoint, error) {
 	if err != nil {
 		return nil, wire.ToError(err)
 	}
-	return &endpoint{addr: addr, conn: conn, dialer: d}, nil
+	return &endpoint{addr: addr, conn: conn}, nil
 }
 
 // do calls f with a timeout. It returns the status of a failed call as a leasehold.Error, and other errors
@@ -301,66 +298,8 @@ func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.
 	if leasehold.KindOf(err) != leasehold.ErrUnavailable {
 		return err
 	}
-	if cause := e.dialer.failure(); cause != nil {
-		return &leasehold.Error{Kind: leasehold.ErrUnavailable, Err: cause}
-	}
 	if bounded.Err() != nil {
 		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no response within %v", within.Round(time.Millisecond))
-	}
-	return err
-}
-
-// A dialer records the error of the last attempt: gRPC's own text is hard to read.
-type dialer struct {
-	mu   sync.Mutex
-	last error // nil if the last attempt succeeded
-}
-
-func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-	d.record(err)
-	return conn, err
-}
-
-func (d *dialer) record(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.last = err
-}
-
-// failure returns the error of the last attempt without the address.
-func (d *dialer) failure() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var op *net.OpError
-	if errors.As(d.last, &op) {
-		return errors.New(strings.TrimPrefix(op.Err.Error(), "connect: "))
-	}
-	return d.last
-}
-
-// recordingCredentials records failed handshakes.
-type recordingCredentials struct {
-	credentials.TransportCredentials
-	dialer *dialer
-}
-
-func (r recordingCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	secured, info, err := r.TransportCredentials.ClientHandshake(ctx, authority, conn)
-	if err != nil {
-		r.dialer.record(explainHandshake(err))
-	}
-	return secured, info, err
-}
-
-func (r recordingCredentials) Clone() credentials.TransportCredentials {
-	return recordingCredentials{r.TransportCredentials.Clone(), r.dialer}
-}
-
-// explainHandshake replaces crypto/tls's error for a plaintext server.
-func explainHandshake(err error) error {
-	if strings.Contains(err.Error(), "first record does not look like a TLS handshake") {
-		return errors.New("the manager uses plaintext, but this client uses TLS")
 	}
 	return err
 }

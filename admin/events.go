@@ -87,7 +87,7 @@ func changesRequest(namespace string, before uint64, most uint32) *leaseholdv1.L
 
 // EventKinds are the values of EventQuery.Kinds.
 func EventKinds() []string {
-	return []string{"loss", ChangeGranted, ChangeMoved, ChangeVacated, EventLeader, "expired", "released", "left", "refused", "restarted"}
+	return []string{"loss", ChangeGranted, ChangeMoved, ChangeVacated, EventLeader, "expired", "released", "left", "refused", "restarted", "died"}
 }
 
 // An EventQuery selects events.

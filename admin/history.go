@@ -26,7 +26,7 @@ type Change struct {
 	Owner      string               `json:"owner"` // of ChangeVacated: the former owner
 	Session    string               `json:"session"`
 	Addr       string               `json:"addr"`
-	Cause      string               `json:"cause,omitempty"` // of ChangeVacated: expired, released, left, refused or restarted
+	Cause      string               `json:"cause,omitempty"` // of ChangeVacated: expired, released, left, refused, restarted or died
 	From       string               `json:"from,omitempty"`  // of ChangeMoved: the former owner
 	// Reason is why the owner was given the range: joined, gone, load, leaving, drain, order, rebalance,
 	// configured or joint; "" if it is not known.

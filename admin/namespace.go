@@ -78,7 +78,7 @@ func FindNamespace(all []Namespace, name string) (n Namespace, found bool) {
 	return all[i], true
 }
 
-// CreateNamespace creates a namespace, and returns its configuration with all defaults. If there is
+// CreateNamespace creates a namespace, and returns its configuration with all defaults when the leader serves it. If there is
 // one of this name, the error is of the kind leasehold.ErrExists.
 func (c *Client) CreateNamespace(ctx context.Context, wanted Namespace) (Namespace, error) {
 	var created Namespace

@@ -128,10 +128,10 @@ var alarms = []alarm{
 	}, // a rolling restart
 	{"LeaseholdLeadershipLapsed", []series{of("leasehold_manager_leadership_lapses_total", "", step)}, 2 * time.Minute, []series{of("leasehold_manager_leadership_lapses_total", "", "1"+minutes)}},
 	{"LeaseholdStoreSlow", storeTakes("0"+minutes, grows), 12 * time.Minute, storeTakes(grows, grows)},
-	{"LeaseholdStoreErrors", []series{of("leasehold_manager_store_errors_total", `kind="append"`, grows)}, 20 * time.Minute, []series{of("leasehold_manager_store_errors_total", `kind="append"`, step)}},
+	{"LeaseholdStoreErrors", []series{of("leasehold_manager_store_errors_total", `request="append"`, grows)}, 20 * time.Minute, []series{of("leasehold_manager_store_errors_total", `request="append"`, step)}},
 	{"LeaseholdManagerBehind", []series{of("leasehold_manager_queue_length", "", "3000"+minutes)}, 4 * time.Minute, []series{of("leasehold_manager_queue_length", "", "3000 3000 0"+minutes)}},
 	{"LeaseholdRefusals", []series{of("leasehold_manager_refused_total", `kind="limit_reached"`, grows)}, 12 * time.Minute, []series{of("leasehold_manager_refused_total", `kind="not_the_leader"`, grows)}},
-	{"LeaseholdLimitNear", []series{of("leasehold_manager_limit_used_ratio", `kind="open_files"`, "0.85"+minutes)}, 6 * time.Minute, []series{of("leasehold_manager_limit_used_ratio", `kind="open_files"`, "0.7"+minutes)}},
+	{"LeaseholdLimitNear", []series{of("leasehold_manager_limit_used_ratio", `resource="open_files"`, "0.85"+minutes)}, 6 * time.Minute, []series{of("leasehold_manager_limit_used_ratio", `resource="open_files"`, "0.7"+minutes)}},
 	{
 		"LeaseholdKeysUnowned",
 		[]series{of("leasehold_manager_unowned_ratio", spaceX, "0.1"+minutes), of("leasehold_manager_lsn", spaceX, "7"+minutes)},
@@ -140,9 +140,9 @@ var alarms = []alarm{
 	},
 	{
 		"LeaseholdNoOwners",
-		[]series{of("leasehold_manager_owners", `kind="member",`+spaceX, "0"+minutes), of("leasehold_manager_lsn", spaceX, "7"+minutes)},
+		[]series{of("leasehold_manager_owners", `state="member",`+spaceX, "0"+minutes), of("leasehold_manager_lsn", spaceX, "7"+minutes)},
 		time.Minute,
-		[]series{of("leasehold_manager_owners", `kind="member",`+spaceX, "0"+minutes), of("leasehold_manager_lsn", spaceX, "0"+minutes)},
+		[]series{of("leasehold_manager_owners", `state="member",`+spaceX, "0"+minutes), of("leasehold_manager_lsn", spaceX, "0"+minutes)},
 	},
 	{"LeaseholdLosses", []series{of("leasehold_manager_losses_total", `cause="expired",`+spaceX, step)}, 2 * time.Minute, []series{of("leasehold_manager_losses_total", `cause="released",`+spaceX, grows)}},
 	{"LeaseholdMovesFail", []series{of("leasehold_manager_moves_total", `outcome="failed",`+spaceX, grows)}, 3 * time.Minute, []series{of("leasehold_manager_moves_total", `outcome="cancelled",`+spaceX, grows)}},
@@ -182,7 +182,7 @@ var alarms = []alarm{
 // storeTakes returns store requests, a part of which takes less than half a second.
 func storeTakes(quick, all string) []series {
 	const metric = "leasehold_manager_store_request_duration_seconds_bucket"
-	return []series{of(metric, `kind="append",le="0.5"`, quick), of(metric, `kind="append",le="1"`, all), of(metric, `kind="append",le="+Inf"`, all)}
+	return []series{of(metric, `request="append",le="0.5"`, quick), of(metric, `request="append",le="1"`, all), of(metric, `request="append",le="+Inf"`, all)}
 }
 
 // lasts returns a server whose leases of 10 s have a remaining validity.

@@ -57,7 +57,7 @@ func freeAddr(tb testing.TB) string {
 }
 
 func BenchmarkValid(b *testing.B) {
-	l := &Lease{node: &Node{time: newSystemTime()}}
+	l := &Lease{node: &Node{time: newSystemTime(nil)}}
 	now, _ := l.node.time.read()
 	now.Mono, now.Wall = now.Mono.Add(time.Hour), now.Wall.Add(time.Hour)
 	l.until.Store(&now)

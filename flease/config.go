@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/flease"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 	"github.com/leasehold-dev/leasehold/secret"
 )
 
@@ -95,6 +96,9 @@ type Config struct {
 	// Logger logs wrong clocks, processes with equal IDs, other keys or other
 	// members, and lost leases. Default: none.
 	Logger *slog.Logger
+
+	// Clock is for simulations of this module. Default: the clocks of the system.
+	Clock *clock.Clock
 }
 
 const opStart = "start flease"

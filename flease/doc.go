@@ -51,8 +51,6 @@
 //     releasing process is usually the first. Calls within a process are served in
 //     order.
 //
-// examples/election is a complete program.
-//
 // # Availability
 //
 // A group is available while a majority is: three members survive the loss of one, five of two.

@@ -79,7 +79,7 @@ type requests struct {
 
 // Start starts a member. It takes part after a delay: see [Node.Ready]. Calls before
 // that wait.
-func Start(cfg Config) (*Node, error) { return start(cfg, newSystemTime()) }
+func Start(cfg Config) (*Node, error) { return start(cfg, newSystemTime(cfg.Clock)) }
 
 func start(cfg Config, t timepiece) (*Node, error) {
 	if err := cfg.validate(); err != nil {

@@ -41,7 +41,7 @@ func TestStartWaitCountsFromBind(t *testing.T) {
 			s.network.Cut(1, 2)
 			s.network.Cut(2, 1)
 		}}
-		n, err := start(cfg, &testTime{systemTime: newSystemTime()})
+		n, err := start(cfg, &testTime{systemTime: newSystemTime(nil)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package flease
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -188,8 +189,8 @@ type systemTime struct {
 	detector *clock.Detector
 }
 
-func newSystemTime() *systemTime {
-	c := clock.New()
+func newSystemTime(c *clock.Clock) *systemTime {
+	c = cmp.Or(c, clock.New())
 	return &systemTime{clock: c, detector: clock.NewDetector(c)}
 }
 

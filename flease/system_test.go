@@ -64,7 +64,7 @@ func (s *system) start(id ID) *Node {
 	s.t.Helper()
 	cfg := s.config
 	cfg.Self = id
-	s.clocks[id] = &testTime{systemTime: newSystemTime()}
+	s.clocks[id] = &testTime{systemTime: newSystemTime(nil)}
 	n, err := start(cfg, s.clocks[id])
 	if err != nil {
 		s.t.Fatal(err)

@@ -119,5 +119,5 @@ require (
 
 require (
 	github.com/buraksezer/consistent v0.10.0
-	github.com/go-zookeeper/zk v1.0.4
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f
 )

@@ -2,8 +2,10 @@ package leasemap_test
 
 import (
 	"context"
+	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
@@ -57,4 +59,27 @@ func TestJoinErrors(t *testing.T) {
 			t.Errorf("Close without Join: %v", err)
 		}
 	})
+}
+
+// A server that closes right after Join of another one has returned moves its values to that. What happens is not
+// determined by the virtual clock alone, so it is tried several times.
+func TestCloseAfterJoinMovesState(t *testing.T) {
+	for range 20 {
+		leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+			leave := serve(t, c.Node("a"))
+			c.Settle()
+			caller := newClient(c.Node("caller"))
+			mustSet(t, caller, "alice", "at lunch")
+			serve(t, c.Node("b"))
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if err := leave(ctx); err != nil {
+				t.Fatal(err)
+			}
+			c.Node("a").Kill()
+			if got, err := caller.call(t.Context(), http.MethodGet, "alice", reply{}, false); err != nil || got.Value != "at lunch" {
+				t.Fatalf("the value is %q after the first server has closed: %v", got.Value, err)
+			}
+		})
+	}
 }

@@ -438,3 +438,21 @@ func TestVersionText(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestOperationsDoNotAllocate: neither a read nor a change of an existing value allocates memory.
+func TestOperationsDoNotAllocate(t *testing.T) {
+	m := newRealm(t, 1, Config[string]{}).servers[0].Map
+	change := func(v *string) error { *v = "changed"; return nil }
+	if _, err := m.Update(t.Context(), "a", change); err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func() error{
+		"Update": func() error { _, err := m.Update(t.Context(), "a", change); return err },
+		"Get":    func() error { _, _, err := m.Get("a"); return err },
+	} {
+		var err error
+		if n := testing.AllocsPerRun(1000, func() { err = do() }); n != 0 || err != nil {
+			t.Errorf("%s: %v allocations, %v", name, n, err)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 )
 
@@ -70,6 +71,9 @@ type Config struct {
 	// registered after Close, and continue when another lookup is opened. Find costs
 	// the same with metrics as without.
 	Metrics prometheus.Registerer
+
+	// Clock is for simulations of this module. Default: the clocks of the system.
+	Clock *clock.Clock
 }
 
 // maxManagers bounds the list: a group has three or five.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/plural"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
@@ -109,11 +110,11 @@ func (l *Lookup) do(ctx context.Context, key leasehold.Key, f func(ctx context.C
 			left--
 		}
 		if left == 0 {
-			return leasehold.Errorf(opDo, outcome(kind, indeterminate), key.String(), "gave up after %d attempts%s: %w", attempt, l.outage(), err)
+			return leasehold.Errorf(opDo, outcome(kind, indeterminate), key.String(), "gave up after %s%s: %w", plural.Count(attempt, "attempt"), l.outage(), err)
 		}
 		moved := l.wait(ctx, before, key, backoff)
 		if ended := ctx.Err(); ended != nil {
-			return leasehold.Errorf(opDo, outcome(kind, indeterminate), key.String(), "gave up after %d attempts%s: %w: %w", attempt, l.outage(), ended, err)
+			return leasehold.Errorf(opDo, outcome(kind, indeterminate), key.String(), "gave up after %s%s: %w: %w", plural.Count(attempt, "attempt"), l.outage(), ended, err)
 		}
 		l.metrics.retried(kind)
 		if backoff = min(2*backoff, maxBackoff); moved {

@@ -130,7 +130,7 @@ func TestDoRetriesSuspendedUntilDeadline(t *testing.T) {
 		if err := l.Do(t.Context(), 7, suspended); !errors.Is(err, leasehold.ErrSuspended) || time.Since(began) > time.Minute {
 			t.Errorf("without a deadline, after %v: %v", time.Since(began), err)
 		}
-		if err := l.Do(ctx, 7, suspended, lookup.WithAttempts(3)); !strings.Contains(err.Error(), "gave up after 1 attempts") {
+		if err := l.Do(ctx, 7, suspended, lookup.WithAttempts(3)); !strings.Contains(err.Error(), "gave up after 1 attempt") {
 			t.Errorf("with an expired context: %v", err)
 		}
 	})

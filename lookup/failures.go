@@ -21,9 +21,9 @@ func newFailures(managers []string) *failures {
 	return &failures{managers: managers, last: make(map[string]string)}
 }
 
-// record stores the error of a manager. It reports whether that is the manager's first error, and whether it differs from the
-// one before. Of managers that are not configured, it stores a bounded number.
-func (f *failures) record(from, err string) (first, changed bool) {
+// record stores the error of a manager, and reports whether it differs from the one before. Of managers that are not
+// configured, it stores a bounded number.
+func (f *failures) record(from, err string) (changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	last, known := f.last[from]
@@ -31,7 +31,7 @@ func (f *failures) record(from, err string) (first, changed bool) {
 		f.last[from] = err
 		changed = last != err
 	}
-	return !known, changed
+	return changed
 }
 
 // String lists the managers in the order of the configuration, then the others.
@@ -58,6 +58,6 @@ func (f *failures) String() string {
 // noSuchNamespace is the error for a namespace that does not exist.
 func noSuchNamespace(n leasehold.Namespace, manager string) error {
 	return leasehold.Errorf(opOpen, leasehold.ErrNotFound, string(n),
-		"manager %s has no such namespace: create it with `leasehold namespace create %s`, or correct the name",
+		"manager %s has no such namespace: correct the name, or create it with 'leasehold namespace create %s'",
 		manager, n)
 }

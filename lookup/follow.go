@@ -35,15 +35,18 @@ type follower struct {
 	driver  *driver.Driver[machine.Event, machine.Action]
 	link    *managerconn.Link[request, response]
 	errors  *failures
+	outage  *managerconn.Outage
 	broken  hints                           // limits the requests after broken connections; without backoff
 	denial  atomic.Pointer[leasehold.Error] // the last denial of access
+	from    leasehold.LSN                   // of the table before the newest one; only for the driver's goroutine
+	at      leasehold.LSN                   // of the newest table
 }
 
 // maxQueuedMessages bounds the messages in the driver's queue. A full queue blocks the streams.
 const maxQueuedMessages = 16
 
 func newFollower(l *Lookup, random rand.Source) (*follower, error) {
-	f := &follower{lookup: l, errors: newFailures(l.cfg.Managers), broken: hints{maxInterval: minHintInterval}}
+	f := &follower{lookup: l, errors: newFailures(l.cfg.Managers), outage: managerconn.NewOutage(l.cfg.Managers, l.cfg.Logger.With("namespace", l.cfg.Namespace)), broken: hints{maxInterval: minHintInterval}}
 	managers := make([]storage.ManagerID, len(l.cfg.Managers))
 	for i, addr := range l.cfg.Managers {
 		managers[i] = storage.ManagerID(addr)
@@ -107,8 +110,9 @@ func (f *follower) act(now mono.Instant, actions []machine.Action) {
 			}
 		case machine.Publish:
 			newest = a.Table
+			f.from, f.at = f.at, a.Table.LSN()
 		case machine.Losses:
-			losses = append(losses, inOrder(a.Losses)...)
+			losses = append(losses, inOrder(numberAcross(f.machine.Table(), f.from, a.Losses))...)
 		case machine.Contact:
 			change = &Contact{Lost: a.Lost, Age: a.Age, LSN: f.machine.LSN()}
 		case machine.Note:
@@ -134,7 +138,7 @@ func (f *follower) publishAge(now mono.Instant) {
 // full, so that flow control throttles the manager.
 func (f *follower) receive(from string, a *response) {
 	if version := a.GetVersion(); version != 0 { // only the first message must have it
-		if err := wire.CheckVersion(version); err != nil {
+		if err := wire.CheckManager(version); err != nil {
 			f.invalid(from, err)
 			return
 		}
@@ -149,6 +153,7 @@ func (f *follower) receive(from string, a *response) {
 		if failpoint.Drop("lookup/update-received") {
 			return
 		}
+		f.outage.Answered(from)
 		f.driver.Post(f.lookup.ctx, machine.Reply{LookupReply: reply})
 	case *leaseholdv1.FollowResponse_NotLeader:
 		hint, err := wire.ToNotLeader(kind.NotLeader)
@@ -195,7 +200,7 @@ func (f *follower) invalid(from string, why error) {
 // other manager is left: their access files may differ for a while.
 func (f *follower) failed(from string, why error, event machine.Event) {
 	l := f.lookup
-	first, changed := f.errors.record(from, why.Error())
+	changed := f.errors.record(from, why.Error())
 	switch leasehold.KindOf(why) {
 	case leasehold.ErrNotFound:
 		l.failOpen(noSuchNamespace(l.cfg.Namespace, from))
@@ -205,8 +210,9 @@ func (f *follower) failed(from string, why error, event machine.Event) {
 		}
 		f.denial.Store(&leasehold.Error{Op: opOpen, Kind: leasehold.ErrDenied, Subject: string(l.cfg.Namespace), Err: why})
 	default:
-		if first && !l.hasTable() && l.ctx.Err() == nil {
-			l.cfg.Logger.Warn("manager has not replied yet; retrying", "namespace", l.cfg.Namespace, "manager", from, "why", why)
+		redirect, redirected := event.(machine.Redirect)
+		if l.ctx.Err() == nil && (!redirected || redirect.Leader == "" && !l.hasTable()) {
+			f.outage.Failed(from, why)
 		}
 	}
 	l.cfg.Logger.Debug("manager does not reply", "namespace", l.cfg.Namespace, "manager", from, "why", why)

@@ -1,7 +1,9 @@
 package lookup
 
 import (
+	"cmp"
 	"context"
+	cryptorand "crypto/rand"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -49,8 +51,10 @@ type Lookup struct {
 // this process to follow it, and with [leasehold.ErrUnavailable] when the context ends
 // first. That error contains the last error of each manager.
 func Open(ctx context.Context, cfg Config) (*Lookup, error) {
-	c := clock.New()
-	return open(ctx, cfg, c, clock.NewDetector(c), rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	c := cmp.Or(cfg.Clock, clock.New())
+	var seed [32]byte
+	_, _ = cryptorand.Read(seed[:]) // never fails
+	return open(ctx, cfg, c, clock.NewDetector(c), rand.NewChaCha8(seed))
 }
 
 func open(ctx context.Context, cfg Config, c *clock.Clock, d *clock.Detector, random rand.Source) (*Lookup, error) {

@@ -186,7 +186,7 @@ func TestOpenOfMissingNamespace(t *testing.T) {
 		g := newGroup(t)
 		g.start("m", 0).refuse(leasehold.Errorf("follow", leasehold.ErrNotFound, "n", "no such namespace"))
 		_, err := lookup.Open(t.Context(), g.config("m"))
-		if !errors.Is(err, leasehold.ErrNotFound) || !strings.Contains(err.Error(), "`leasehold namespace create n`") {
+		if !errors.Is(err, leasehold.ErrNotFound) || !strings.Contains(err.Error(), "'leasehold namespace create n'") {
 			t.Errorf("kind %v: %v", leasehold.KindOf(err), err)
 		}
 	})

@@ -153,7 +153,19 @@ func lostSince(t *table.Table, lsn leasehold.LSN) []leasehold.Loss {
 			losses = append(losses, leasehold.Loss{Range: r, LSN: e.Lost})
 		}
 	}
-	return inOrder(losses)
+	return inOrder(numberAcross(t, lsn, losses))
+}
+
+// numberAcross sets the LSN of losses that a table shows to a reader with an LSN before its last gap. State may have
+// been lost with the history that the store has lost: then the table has only an older loss of the range, or none, and
+// the loss is that of the gap. With an older LSN a reader would ignore it.
+func numberAcross(t *table.Table, lsn leasehold.LSN, losses []leasehold.Loss) []leasehold.Loss {
+	for i := range losses {
+		if l := &losses[i]; l.LSN <= lsn && l.Cause != leasehold.CauseContact {
+			l.LSN = t.Gap().Base
+		}
+	}
+	return losses
 }
 
 // inOrder sorts the losses of one step by LSN and range, and sets their Resume.

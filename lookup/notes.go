@@ -10,6 +10,9 @@ import (
 // log writes a note of the machine to the log.
 func (f *follower) log(n machine.Note) {
 	level, text, attrs := describe(n)
+	if n.What == machine.NoteRefused && !f.lookup.hasTable() {
+		level = slog.LevelDebug // Open returns the reason
+	}
 	logger := f.lookup.cfg.Logger
 	attrs = append([]any{"namespace", f.lookup.cfg.Namespace}, attrs...)
 	logger.Log(context.Background(), level, text, attrs...)

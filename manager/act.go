@@ -36,6 +36,10 @@ func (m *Manager) act(now mono.Instant, actions []managerproc.Action) {
 		case managerproc.RedirectOwner:
 			m.metrics.countRefusal(leasehold.ErrNotLeader)
 			m.owners.Redirect(a.Speaker, a.NotLeader)
+		case managerproc.DeathReply:
+			m.deaths.resolve(a.ID, deathReply{outcome: a.Outcome})
+		case managerproc.RedirectDeath:
+			m.deaths.resolve(a.ID, deathReply{notLeader: &a.NotLeader})
 		case managerproc.RefuseOwner:
 			m.metrics.countRefusal(leasehold.KindOf(a.Why))
 			m.owners.Refuse(a.Speaker, a.Why)
@@ -62,6 +66,7 @@ func (m *Manager) act(now mono.Instant, actions []managerproc.Action) {
 	}
 	m.leadership.check(m, now)
 	m.spans.check(m, now)
+	m.creations.check(m, now)
 	if m.watch != nil {
 		m.metrics.observeStep(m.watch.begun)
 	}

@@ -58,6 +58,9 @@ type Config struct {
 	// are unknown.
 	Boot func() (name string, uptime time.Duration)
 
+	// Clock is for simulations of this module. Default: the clocks of the system.
+	Clock *clock.Clock
+
 	wall      func() time.Time // the wall clock; replaced in tests
 	maxDirect int              // of broadcast.Config; lower in tests
 
@@ -137,8 +140,9 @@ func (c *Config) validate() error {
 	if c.Boot == nil {
 		c.Boot = clock.Boot
 	}
+	c.Clock = cmp.Or(c.Clock, clock.New())
 	if c.wall == nil {
-		c.wall = time.Now
+		c.wall = c.Clock.Wall
 	}
 	if c.TTL < 100*time.Millisecond || c.TTL > time.Hour {
 		return bad("TTL is %v, want 100ms to 1h", c.TTL)

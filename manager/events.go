@@ -111,7 +111,7 @@ func (e *events) publishLeader(n protocol.NotLeader) {
 // Watch sends events until the call or the leadership ends. The first one is the current leader.
 // A standby forwards the leader's events.
 func (s *adminService) Watch(r *leaseholdv1.WatchRequest, stream leaseholdv1.AdminService_WatchServer) error {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+	if err := wire.CheckClient(r.GetVersion()); err != nil {
 		return wire.FromError(err)
 	}
 	ctx := stream.Context()

@@ -20,7 +20,7 @@ import (
 // another manager, nil if the request is served here. A forwarded request is not forwarded
 // again: two managers that each consider the other the leader would loop.
 func (m *Manager) connToLeader(ctx context.Context, r versioned) (*grpc.ClientConn, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+	if err := wire.CheckClient(r.GetVersion()); err != nil {
 		return nil, err
 	}
 	if len(metadata.ValueFromIncomingContext(ctx, access.ForwardedHeader)) > 0 {
@@ -76,7 +76,7 @@ func forwardDiskless[Req versioned, Resp any](ctx context.Context, m *Manager, r
 	if m.group != nil {
 		return forward(ctx, m, r, call)
 	}
-	err := wire.CheckVersion(r.GetVersion())
+	err := wire.CheckClient(r.GetVersion())
 	return nil, err != nil, wire.FromError(err)
 }
 

@@ -1,6 +1,8 @@
 package manager
 
 import (
+	"context"
+
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
@@ -24,13 +26,14 @@ func (s *lookupService) Follow(stream grpc.BidiStreamingServer[leaseholdv1.Follo
 		s.m.metrics.countRefusal(leasehold.KindOf(err))
 		return wire.FromError(err)
 	}
-	h := lookupHandler{m: s.m, stream: out}
+	h := lookupHandler{m: s.m, ctx: stream.Context(), stream: out}
 	return out.Serve(h.handle)
 }
 
 // lookupHandler handles the requests of one stream.
 type lookupHandler struct {
 	m         *Manager
+	ctx       context.Context //nolint:containedctx // it is the stream's
 	stream    *broadcast.Lookup
 	namespace leasehold.Namespace // of all requests
 }
@@ -38,7 +41,7 @@ type lookupHandler struct {
 func (h *lookupHandler) handle(r *leaseholdv1.FollowRequest) error {
 	first := h.namespace == ""
 	if first {
-		if err := wire.CheckVersion(r.GetVersion()); err != nil {
+		if err := h.m.checkVersion(h.ctx, r.GetVersion()); err != nil {
 			return err
 		}
 	}

@@ -18,14 +18,14 @@ import (
 )
 
 // joinSevered joins an owner and returns a function that cuts all its connections, like a crash of its process.
-func (c *cluster) joinSevered(name string) (o *owner.Owner, kill func()) {
+func (c *cluster) joinSevered(name string, options ...grpc.DialOption) (o *owner.Owner, kill func()) {
 	var (
 		mu    sync.Mutex
 		dead  bool
 		conns []net.Conn
 	)
 	cfg := c.ownerConfig(name)
-	cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+	cfg.DialOptions = append(append(cfg.DialOptions, options...), grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 		conn, err := c.dial(ctx, addr)
 		mu.Lock()
 		defer mu.Unlock()

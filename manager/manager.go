@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -25,6 +26,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/connlimit"
 	"github.com/leasehold-dev/leasehold/internal/runtime/driver"
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/manager/internal/memcatalog"
@@ -43,17 +45,20 @@ type Manager struct {
 	group  *memcatalog.Group // nil unless the group is diskless
 	led    leasehold.Term    // of this manager's newest leadership; touched only within a step
 
-	owners   *broadcast.Owners
-	lookups  *broadcast.Lookups
-	feeds    *feeds // of the followed namespaces, on a standby
-	leader   *leaderConn
-	standbys *standbys // on the leader
-	events   *events
-	orders   *orders
-	repeats  repeats   // touched only on the driver's goroutine
-	metrics  *metrics  // nil without Config.Metrics
-	watch    *measured // nil without Config.Metrics
-	spans    spans
+	owners    *broadcast.Owners
+	lookups   *broadcast.Lookups
+	feeds     *feeds // of the followed namespaces, on a standby
+	leader    *leaderConn
+	standbys  *standbys // on the leader
+	events    *events
+	orders    *orders
+	deaths    *deaths
+	creations creations
+	repeats   repeats   // touched only on the driver's goroutine
+	metrics   *metrics  // nil without Config.Metrics
+	watch     *measured // nil without Config.Metrics
+	spans     spans
+	versions  *logthrottle.Throttle[struct{}] // of log lines about clients' versions
 
 	server *grpc.Server
 	health *health.Server
@@ -63,7 +68,7 @@ type Manager struct {
 	running   sync.WaitGroup
 	reporting sync.WaitGroup // of report; the connection to the leader is closed after it
 
-	closing    sync.Once
+	closing    atomic.Bool
 	resign     sync.Once
 	resigning  chan struct{} // closed by Close: hand over leadership
 	resigned   chan struct{} // closed when the handover is stored
@@ -83,8 +88,8 @@ func Start(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		cfg: cfg, clock: clock.New(), resigning: make(chan struct{}), resigned: make(chan struct{}), ended: make(chan struct{}),
-		log: cfg.Logger.With("manager", cfg.Advertise),
+		cfg: cfg, clock: cfg.Clock, resigning: make(chan struct{}), resigned: make(chan struct{}), ended: make(chan struct{}),
+		log: cfg.Logger.With("manager", cfg.Advertise), creations: make(creations), versions: logthrottle.New[struct{}](versionLogInterval),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	process := managerproc.Config{
@@ -122,6 +127,7 @@ func Start(cfg Config) (*Manager, error) {
 	m.feeds = newFeeds(m)
 	m.events = newEvents()
 	m.orders = newOrders()
+	m.deaths = newDeaths()
 	m.cfg.Store = m.metrics.timeStore(cfg.Store)
 	m.store, m.tables = newStoreIO(m), m.cfg.Store
 	if err := m.metrics.register(); err != nil {
@@ -265,23 +271,25 @@ func (m *Manager) handOver() {
 	m.driver.PostUrgent(m.ctx, managerproc.Election{Event: byrecord.Resign{}})
 }
 
+// end ends the manager, unless it is ending already. Callers that need the end wait for m.ended.
 func (m *Manager) end(why error) {
-	m.closing.Do(func() {
-		m.failure = why
-		m.cancel()
-		m.server.Stop() // waits for the handlers
-		m.owners.Close()
-		m.lookups.Close()
-		m.feeds.close()
-		m.reporting.Wait()
-		m.leader.close()
-		m.running.Wait() // the driver has ended: this manager does not lead from here on
-		m.spans.end("the manager was closed")
-		m.store.wait()
-		m.leaveGroup()
-		m.metrics.close()
-		close(m.ended)
-	})
+	if !m.closing.CompareAndSwap(false, true) {
+		return
+	}
+	m.failure = why
+	m.cancel()
+	m.server.Stop() // waits for the handlers
+	m.owners.Close()
+	m.lookups.Close()
+	m.feeds.close()
+	m.reporting.Wait()
+	m.leader.close()
+	m.running.Wait() // the driver has ended: this manager does not lead from here on
+	m.spans.end("the manager was closed")
+	m.store.wait()
+	m.leaveGroup()
+	m.metrics.close()
+	close(m.ended)
 }
 
 // storeTimeout is the deadline of a request to the store, after which its outcome is unknown.

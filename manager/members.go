@@ -11,7 +11,7 @@ import (
 
 // members returns the membership of the embedded store, or an error if the store is not embedded.
 func (s *adminService) members(version uint32) (store.Members, error) {
-	if err := wire.CheckVersion(version); err != nil {
+	if err := wire.CheckClient(version); err != nil {
 		return nil, err
 	}
 	if s.m.group != nil {

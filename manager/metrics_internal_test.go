@@ -88,6 +88,14 @@ func TestTimedPolicy(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	static, err := partition.NewStatic([]partition.Slot{{Owner: "a"}, {Start: 1 << 63, Owner: "absent"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := partition.Input{Members: []partition.Member{{Owner: "a", Weight: 1}}}
+	if _, err := partition.Apply(m.timePolicy("pool", static), in); err != nil {
+		t.Errorf("a slot whose owner is absent: %v", err)
+	}
 	if n := written(t, m)["policy_duration_seconds pool"]; n < 3 {
 		t.Errorf("%v were timed", n)
 	}

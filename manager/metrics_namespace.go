@@ -193,6 +193,12 @@ func (p timedPolicy) Assign(in partition.Input) (partition.Assignment, error) {
 // Loadless reports whether the policy ignores loads.
 func (p timedPolicy) Loadless() bool { return !partition.UsesLoads(p.Policy) }
 
+// Partial reports whether the policy may leave keys without an owner.
+func (p timedPolicy) Partial() bool {
+	partial, ok := p.Policy.(partition.Partial)
+	return ok && partial.Partial()
+}
+
 // timePolicy returns a policy whose duration is recorded, or the policy itself without metrics.
 func (m *metrics) timePolicy(ns leasehold.Namespace, p partition.Policy) partition.Policy {
 	if m == nil || p == nil {

@@ -97,22 +97,22 @@ func TestMetrics(t *testing.T) {
 		}
 		figures(t, at[leader], map[string]float64{
 			"leasehold_manager_leader": 1, "leasehold_manager_leader_known": 1, "leasehold_manager_ready": 1, "leasehold_manager_term": 1,
-			`leasehold_manager_owners{kind="member",namespace="test"}`:    2,
-			`leasehold_manager_owners{kind="silent",namespace="test"}`:    0,
-			`leasehold_manager_ranges{namespace="test"}`:                  2,
-			`leasehold_manager_unowned_ratio{namespace="test"}`:           0,
-			`leasehold_manager_lease_wait_seconds{namespace="test"}`:      12,
-			`leasehold_manager_joins_total{namespace="test"}`:             2,
-			`leasehold_manager_streams{kind="owner"}`:                     2,
-			`leasehold_manager_limit_used_ratio{kind="owners_connected"}`: 2.0 / (1 << 16),
-			`leasehold_manager_policy_failures_total{namespace="test"}`:   0,
+			`leasehold_manager_owners{namespace="test",state="member"}`:       2,
+			`leasehold_manager_owners{namespace="test",state="silent"}`:       0,
+			`leasehold_manager_ranges{namespace="test"}`:                      2,
+			`leasehold_manager_unowned_ratio{namespace="test"}`:               0,
+			`leasehold_manager_lease_wait_seconds{namespace="test"}`:          12,
+			`leasehold_manager_joins_total{namespace="test"}`:                 2,
+			`leasehold_manager_streams{client="owner"}`:                       2,
+			`leasehold_manager_limit_used_ratio{resource="owners_connected"}`: 2.0 / (1 << 16),
+			`leasehold_manager_policy_failures_total{namespace="test"}`:       0,
 		})
 		for _, counted := range []string{
 			`leasehold_manager_grants_total{namespace="test"}`, `leasehold_manager_renewals_total{namespace="test"}`,
 			`leasehold_manager_table_bytes{namespace="test"}`, `leasehold_manager_lsn{namespace="test"}`,
 			`leasehold_manager_policy_duration_seconds{namespace="test"}`, `leasehold_manager_step_duration_seconds`,
 			`leasehold_manager_wake_delay_seconds`,
-			`leasehold_manager_store_request_duration_seconds{kind="append"}`, `leasehold_manager_store_request_duration_seconds{kind="write_record"}`,
+			`leasehold_manager_store_request_duration_seconds{request="append"}`, `leasehold_manager_store_request_duration_seconds{request="write_record"}`,
 		} {
 			if at[leader][counted] == 0 {
 				t.Errorf("%s is 0", counted)
@@ -130,7 +130,7 @@ func TestMetrics(t *testing.T) {
 		c.Advance(12 * time.Second)
 		c.Settle()
 		now := scraped(t, all[leader])
-		figures(t, now, map[string]float64{`leasehold_manager_owners{kind="member",namespace="test"}`: 1})
+		figures(t, now, map[string]float64{`leasehold_manager_owners{namespace="test",state="member"}`: 1})
 		if now[`leasehold_manager_losses_total{cause="expired",namespace="test"}`] == 0 {
 			t.Error("no loss by an owner that died")
 		}
@@ -143,8 +143,8 @@ func TestMetrics(t *testing.T) {
 		}
 		figures(t, scraped(t, all[standby]), map[string]float64{
 			"leasehold_manager_leader": 1, "leasehold_manager_term": 2, "leasehold_manager_leader_changes_total": 2,
-			`leasehold_manager_owners{kind="member",namespace="test"}`: 1,
-			`leasehold_manager_unowned_ratio{namespace="test"}`:        0,
+			`leasehold_manager_owners{namespace="test",state="member"}`: 1,
+			`leasehold_manager_unowned_ratio{namespace="test"}`:         0,
 		})
 	})
 }
@@ -184,8 +184,8 @@ func TestMoveMetrics(t *testing.T) {
 			t.Fatal("nothing has moved")
 		}
 		figures(t, leader, map[string]float64{
-			`leasehold_manager_move_duration_seconds{namespace="test"}`:  moved,
-			`leasehold_manager_moves{kind="under_way",namespace="test"}`: 0,
+			`leasehold_manager_move_duration_seconds{namespace="test"}`:   moved,
+			`leasehold_manager_moves{namespace="test",state="under_way"}`: 0,
 		})
 		figures(t, a, map[string]float64{
 			`leasehold_owner_moves_total{direction="out",namespace="test",outcome="moved"}`:  moved,

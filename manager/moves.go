@@ -12,7 +12,7 @@ import (
 
 // DrainOwner starts or cancels a drain: the keys of the owner move to others.
 func (s *adminService) DrainOwner(ctx context.Context, r *leaseholdv1.DrainOwnerRequest) (*leaseholdv1.DrainOwnerResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+	if err := wire.CheckClient(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
 	if r.GetCancel() && r.GetDryRun() {

@@ -11,7 +11,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// CreateNamespace adds a namespace to the catalog.
+// CreateNamespace adds a namespace to the catalog, and returns when it is served.
 func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.CreateNamespaceRequest) (*leaseholdv1.CreateNamespaceResponse, error) {
 	n, err := s.readNamespace(r.GetVersion(), r.GetNamespace())
 	if err != nil {
@@ -36,6 +36,9 @@ func (s *adminService) CreateNamespace(ctx context.Context, r *leaseholdv1.Creat
 		}
 		return c.Configured(n), nil
 	})
+	if err == nil {
+		s.m.awaitServed(ctx, n.Name)
+	}
 	return &leaseholdv1.CreateNamespaceResponse{Namespace: wire.FromNamespace(n)}, wire.FromError(err)
 }
 
@@ -94,7 +97,7 @@ func (s *adminService) DeleteNamespace(ctx context.Context, r *leaseholdv1.Delet
 }
 
 func (s *adminService) readNamespace(version uint32, c *leaseholdv1.NamespaceConfig) (storage.Namespace, error) {
-	if err := wire.CheckVersion(version); err != nil {
+	if err := wire.CheckClient(version); err != nil {
 		return storage.Namespace{}, err
 	}
 	n, err := wire.ToNamespace(c)

@@ -9,6 +9,7 @@ import (
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/plural"
 )
 
 // logElection logs a note of the election.
@@ -112,23 +113,29 @@ func describe(n machine.Note) (slog.Level, string) {
 	case machine.NoteJoined:
 		return info, "an owner joined"
 	case machine.NoteExpired:
-		return warn, fmt.Sprintf("an owner was silent for longer than its lease: it failed, was partitioned, or there was no leader. Its %d leases have expired", n.Leases)
+		return warn, fmt.Sprintf("an owner was silent for longer than its lease: it failed, was partitioned, or there was no leader. %s expired", plural.Count(n.Leases, "lease"))
 	case machine.NoteOutage:
-		return warn, fmt.Sprintf("outage: %d owners were silent for longer than a lease, and no other could take their ranges. Their leases are suspended, and stay in the table until an owner sends a request", n.Owners)
+		return warn, fmt.Sprintf("outage: %s silent for longer than a lease, and no other could take their ranges. Their leases are suspended, and stay in the table until an owner sends a request", plural.Count(n.Owners, "owner"))
 	case machine.NoteOutageOver:
 		return info, "end of the outage: an owner has sent a request, and suspended leases resume. Owners that are still silent have one lease to return"
 	case machine.NoteLeft:
-		return info, fmt.Sprintf("an owner left and returned %d leases", n.Leases)
+		return info, fmt.Sprintf("an owner left and returned %s", plural.Count(n.Leases, "lease"))
 	case machine.NoteReleased:
 		return debug, fmt.Sprintf("a recalled lease was returned: generation %d", n.Generation)
 	case machine.NoteRefused:
 		return info, fmt.Sprintf("an owner does not have its lease of generation %d: the range is granted under a new generation", n.Generation)
 	case machine.NoteNameTaken:
-		return warn, "a second process uses this owner's name: it waits until the first has ended"
+		return info, "a second session requests this owner's name: it waits until the lease of the first ends"
 	case machine.NoteSuccessor:
 		return info, "a waiting process joined under its name"
 	case machine.NotePredecessor:
-		return info, fmt.Sprintf("a waiting process proved that its predecessor has ended: the %d leases of the predecessor end", n.Leases)
+		return info, fmt.Sprintf("a waiting process proved that its predecessor has ended: %s of the predecessor ended", plural.Count(n.Leases, "lease"))
+	case machine.NoteDied:
+		return warn, fmt.Sprintf("an owner died: a supervisor proved that its process has ended: %s of it ended", plural.Count(n.Leases, "lease"))
+	case machine.NoteDeathRefused:
+		return warn, "a death notice was refused: its token is not that of the session. Its sender is faulty, or tries to end the leases of a live owner"
+	case machine.NoteLate:
+		return info, fmt.Sprintf("a late request of a session that was proven dead was refused: sequence number %d", n.Seq)
 	case machine.NoteFull:
 		return warn, fmt.Sprintf("an owner was refused: the namespace has %d owners, the maximum", n.Owners)
 	case machine.NoteCommitUnknown:
@@ -144,11 +151,11 @@ func describe(n machine.Note) (slog.Level, string) {
 	case machine.NotePolicyRefused:
 		return warn, fmt.Sprintf("the policy failed, and the assignment stays: %v", n.Err)
 	case machine.NoteTakeoverRenews:
-		return info, fmt.Sprintf("an owner continues with %d leases under a new leader", n.Leases)
+		return info, fmt.Sprintf("an owner continues with %s under a new leader", plural.Count(n.Leases, "lease"))
 	case machine.NoteCompacted:
 		return info, fmt.Sprintf("%d adjacent leases are recalled, to be merged", n.Leases)
 	case machine.NoteParting:
-		return info, fmt.Sprintf("an owner leaves: its %d leases are moved first", n.Leases)
+		return info, fmt.Sprintf("an owner leaves: %s to move first", plural.Count(n.Leases, "lease"))
 	case machine.NoteNoMover:
 		return warn, fmt.Sprintf("an owner joined without a Mover, and %d others have one: the state of ranges that move to it or from it is lost", n.Owners)
 	default:
@@ -167,9 +174,9 @@ func describeMove(n machine.Note) (slog.Level, string) {
 	case machine.NoteMoved:
 		return debug, fmt.Sprintf("state has moved to another owner: generation %d ended", n.Generation)
 	case machine.NoteMoveFailed:
-		return warn, fmt.Sprintf("the state of %v could not be moved to %s: the source cancelled after %d records, %d bytes, and keeps the range; its log has the reason", n.Range, n.To, n.Records, n.Bytes)
+		return warn, fmt.Sprintf("the state of %v could not be moved to %s: the source cancelled after %s, %s, and keeps the range; its log has the reason", n.Range, n.To, plural.Count(n.Records, "record"), plural.Count(n.Bytes, "byte"))
 	case machine.NoteMoveTimeout:
-		return warn, fmt.Sprintf("the state of %v could not be moved to %s: timeout without progress after %d records, %d bytes; the source keeps the range", n.Range, n.To, n.Records, n.Bytes)
+		return warn, fmt.Sprintf("the state of %v could not be moved to %s: timeout without progress after %s, %s; the source keeps the range", n.Range, n.To, plural.Count(n.Records, "record"), plural.Count(n.Bytes, "byte"))
 	case machine.NoteMoveCancelled:
 		return debug, "a move was cancelled"
 	case machine.NoteTargetGone:

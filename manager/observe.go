@@ -70,7 +70,7 @@ func (s *adminService) ListHotKeys(ctx context.Context, r *leaseholdv1.ListHotKe
 
 // ListLookups returns the lookups that are connected to this manager.
 func (s *adminService) ListLookups(_ context.Context, r *leaseholdv1.ListLookupsRequest) (*leaseholdv1.ListLookupsResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+	if err := wire.CheckClient(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
 	return s.m.lookups.List(s.m.clock.Now(), leasehold.Namespace(r.GetNamespace())), nil

@@ -74,7 +74,7 @@ func TestOutageIsShown(t *testing.T) {
 		}
 		cut.Store(true)
 		time.Sleep(30 * time.Second)
-		if !suspended() || !log.has("level=WARN msg=\"outage: 1 owners were silent for longer than a lease") {
+		if !suspended() || !log.has("level=WARN msg=\"outage: 1 owner silent for longer than a lease") {
 			t.Errorf("suspended: %t; the log has %s", suspended(), &log.text)
 		}
 		cut.Store(false)

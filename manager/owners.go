@@ -43,7 +43,7 @@ type ownerHandler struct {
 func (h *ownerHandler) handle(r *leaseholdv1.HoldRequest) error {
 	first := h.speaker.Session.IsZero()
 	if first {
-		if err := wire.CheckVersion(r.GetVersion()); err != nil {
+		if err := h.m.checkVersion(h.ctx, r.GetVersion()); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,11 @@ const (
 
 // isPersistent reports whether a note repeats until an operator acts.
 func isPersistent(what machine.Notable) bool {
-	return what == machine.NotePolicyRefused || what == machine.NoteMoveFailed || what == machine.NoteMoveTimeout
+	switch what {
+	case machine.NotePolicyRefused, machine.NoteMoveFailed, machine.NoteMoveTimeout, machine.NoteDeathRefused, machine.NoteLate:
+		return true
+	}
+	return false
 }
 
 // maxTopics bounds the recorded topics. Beyond it all records are deleted, which costs a few

@@ -21,7 +21,7 @@ const statusTimeout = time.Second
 // GetStatus returns the leader's status with this manager's own parts. Without a leader it returns
 // this manager's view, and the reason.
 func (s *adminService) GetStatus(ctx context.Context, r *leaseholdv1.GetStatusRequest) (*leaseholdv1.GetStatusResponse, error) {
-	if err := wire.CheckVersion(r.GetVersion()); err != nil {
+	if err := wire.CheckClient(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
 	if s.m.cfg.Access == nil || s.m.cfg.Access.FromManager(ctx) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	"github.com/leasehold-dev/leasehold/internal/testkit/logbook"
 	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/store/mem"
@@ -71,7 +72,7 @@ func TestOwnerStreamProtocolViolations(t *testing.T) {
 		want     string
 	}{
 		{"no version", []*leaseholdv1.HoldRequest{{}}, leasehold.ErrInvalid, "must have one"},
-		{"a far version", []*leaseholdv1.HoldRequest{{Version: 9}}, leasehold.ErrStale, fmt.Sprintf("this side supports %d", wire.Version)},
+		{"a far version", []*leaseholdv1.HoldRequest{{Version: 9}}, leasehold.ErrStale, fmt.Sprintf("the client has version 9 and the manager %d, and they may differ by 1: upgrade the manager", wire.Version)},
 		{"nonsense", []*leaseholdv1.HoldRequest{{Version: wire.Version}}, leasehold.ErrInvalid, "holder"},
 		{"two sessions", []*leaseholdv1.HoldRequest{holdRequest(1), other}, leasehold.ErrInvalid, "a stream is for one session"},
 	} {
@@ -92,6 +93,27 @@ func TestOwnerStreamProtocolViolations(t *testing.T) {
 				t.Errorf("the stream ends with %v, want %v: %s", err, c.kind, c.want)
 			}
 		})
+	}
+}
+
+// A manager logs clients of a far version, which retry, once a minute.
+func TestFarVersionsAreLogged(t *testing.T) {
+	var log logbook.Book
+	_, conn := alone(t, func(cfg *manager.Config) { cfg.Logger = log.Logger() })
+	for range 3 {
+		stream, err := leaseholdv1.NewLookupServiceClient(conn).Follow(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Send(&leaseholdv1.FollowRequest{Version: 9}); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); !errors.Is(wire.ToError(err), leasehold.ErrStale) {
+			t.Errorf("the stream ends with %v", err)
+		}
+	}
+	if text := log.String(); strings.Count(text, "client rejected") != 1 || !strings.Contains(text, "upgrade the manager") {
+		t.Errorf("%s", text)
 	}
 }
 

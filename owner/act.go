@@ -26,7 +26,6 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 			failpoint.Here("owner/published")
 			view = a.View
 		case machine.Send:
-			o.detectJoin(a.Request)
 			o.metrics.send(&o.replies, now, a.Request)
 			o.endRecallSpan()
 			if request := o.request(now, o.withProgress(a.Request)); !failpoint.Drop("owner/before-send") {
@@ -45,6 +44,8 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 			o.metrics.resume(len(a.Leases))
 		case machine.GrantedLeases: // Publish notifies the callbacks
 			o.metrics.grant(len(a.Leases))
+		case machine.Joined:
+			o.onJoined(a.Term)
 		case machine.FindPredecessor:
 			o.findPredecessor(a.Incumbent)
 		case machine.StartMove, machine.Stop, machine.EndMove, machine.Expect, machine.Confirm, machine.Install, machine.Discard:
@@ -107,47 +108,57 @@ func (o *Owner) publish(v *machine.View) {
 	}
 }
 
-// detectJoin ends Join if a request proves that the leader has accepted this owner.
-func (o *Owner) detectJoin(r *protocol.LeaseRequest) {
-	if !o.machine.accepted(r) {
-		return
-	}
+// onJoined ends Join.
+func (o *Owner) onJoined(term leasehold.Term) {
 	o.endPredecessorCheck()
-	select {
-	case <-o.joined:
-	default:
-		o.notes.logger.Info("joined: the leader has accepted this owner", "term", r.Term)
+	o.notes.waiting = false
+	if !o.hasJoined() {
+		o.notes.logger.Info("joined: the leader has accepted this owner", "term", term)
 		close(o.joined)
 	}
 }
 
+func (o *Owner) hasJoined() bool {
+	select {
+	case <-o.joined:
+		return true
+	default:
+		return false
+	}
+}
+
 func (o *Owner) note(now mono.Instant, n machine.Note) {
-	o.notes.write(now, n)
+	if n.What == machine.NoteNameTaken {
+		o.notes.nameTaken(now, o.responses.longestWait())
+	} else {
+		o.notes.write(now, n)
+	}
 	o.metrics.note(n.What)
 	if n.What == machine.NoteServerRefuse {
 		o.refuse(n.Kind, nil)
 	}
 }
 
-// refuse ends Join if a retry cannot succeed. Refusals after Join have no effect: the leases
+// refuse ends Join if a retry cannot succeed, and reports whether it does. Refusals after Join have no effect: the leases
 // reach their deadline if the refusals continue, and a leader that has recovered renews them.
-func (o *Owner) refuse(kind leasehold.Kind, why error) {
+func (o *Owner) refuse(kind leasehold.Kind, why error) bool {
 	ns := string(o.cfg.Namespace)
 	var err error
 	switch kind {
 	case leasehold.ErrNotFound:
-		err = leasehold.Errorf(opJoin, kind, ns, "the namespace does not exist: create it with \"leasehold namespace create %s\"", ns)
+		err = leasehold.Errorf(opJoin, kind, ns, "the namespace does not exist: correct the name, or create it with 'leasehold namespace create %s'", ns)
 	case leasehold.ErrLimit:
 		err = leasehold.Errorf(opJoin, kind, ns, "the namespace has reached its limit of owners: raise the limit, or stop an owner")
 	case leasehold.ErrInvalid, leasehold.ErrDenied:
 		err = &leasehold.Error{Op: opJoin, Kind: kind, Subject: ns, Err: why}
 	default:
-		return
+		return false
 	}
 	select {
 	case o.refused <- err:
 	default: // Join has an error already, or has returned
 	}
+	return !o.hasJoined()
 }
 
 // findPredecessor waits in a goroutine until the process of another session with the same

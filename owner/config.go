@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
 )
 
@@ -106,7 +107,8 @@ type Config struct {
 	// memory snapshot have the same values, so one would
 	// treat a live process of the other as ended, and there would be two owners.
 	// Set it if machines are cloned in that way and may run servers with
-	// the same name and host.
+	// the same name and host. It also disables proofs by a supervisor, because
+	// both copies have its tokens.
 	WaitForPredecessor bool
 
 	// Credentials secure the connections to the managers: those of package secure,
@@ -124,6 +126,9 @@ type Config struct {
 	// registered after Close, and continue when another owner joins. Checks cost the
 	// same with metrics as without.
 	Metrics prometheus.Registerer
+
+	// Clock is for simulations of this module. Default: the clocks of the system.
+	Clock *clock.Clock
 }
 
 const opJoin = "join"

@@ -1,7 +1,10 @@
 package owner
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 
 	"google.golang.org/grpc"
@@ -23,8 +26,8 @@ import (
 // maxQueuedMessages bounds the driver's queue. It exceeds a burst of a manager.
 const maxQueuedMessages = 64
 
-// Join makes this process an owner of a namespace. It returns when the leader
-// has accepted it, before it has leases.
+// Join makes this process an owner of a namespace. It returns when the leader counts it among
+// the members, before it has leases: from then on, a server that closes moves its ranges to it.
 //
 // It fails at once if the configuration is invalid ([leasehold.ErrInvalid]), if
 // the namespace does not exist ([leasehold.ErrNotFound]), if it has reached its limit of
@@ -35,7 +38,7 @@ const maxQueuedMessages = 64
 //
 // The context bounds Join, not the lifetime of the owner, which ends with Close.
 func Join(ctx context.Context, cfg Config) (*Owner, error) {
-	c := clock.New()
+	c := cmp.Or(cfg.Clock, clock.New())
 	o, err := newOwner(cfg, c, clock.NewDetector(c))
 	if err != nil {
 		return nil, err
@@ -63,6 +66,7 @@ func (o *Owner) join(ctx context.Context) (_ *Owner, err error) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	_ = o.Close(ended) // without waiting for an ack; Join returns the first error
+	o.unregister()
 	return nil, err
 }
 
@@ -85,15 +89,16 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 		callbacks: newCallbacks(&cfg, logger), notes: notes{logger: logger}, meter: loadmeter.New(c.Now(), cfg.Load == LoadChecks),
 		joined: make(chan struct{}), refused: make(chan error, 1),
 		parted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}),
-		promises: promises{max: cfg.MaxPromise, signal: make(chan struct{}, 1)},
+		promises: newPromises(cfg.MaxPromise),
 	}
 	if o.metrics, err = newMetrics(&cfg); err != nil {
 		return nil, err
 	}
 	o.responses.expect(cfg.Managers)
+	o.outage = managerconn.NewOutage(cfg.Managers, logger)
 	mc := machine.Config{
 		Namespace: cfg.Namespace, Holder: holder, Promises: cfg.MaxPromise > 0, KeepSuspended: cfg.KeepSuspended, Beats: o.clock.Beats(),
-		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), //nolint:gosec // jitter; the session is from crypto/rand
+		Rand: rand.New(rand.NewPCG(binary.LittleEndian.Uint64(holder.Session[:]), 0)), //nolint:gosec // jitter; the session is from crypto/rand
 	}
 	if cfg.Mover != nil {
 		if err := cfg.listen(); err != nil {
@@ -101,8 +106,11 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 		}
 		mc.Mover = cfg.Mover.Advertise
 	}
+	o.supervision = register(&cfg, holder.Session, logger)
+	mc.Holder.DeathHash = o.supervision.hash
 	m, err := machine.New(o.clock.Now(), mc)
 	if err != nil {
+		o.unregister()
 		return nil, err
 	}
 	o.machine = newSession(m, o.detector, func(now mono.Instant, r *protocol.LeaseReply) { o.metrics.reply(&o.replies, now, r) })
@@ -153,15 +161,14 @@ func noStep(mono.Instant) {}
 func (o *Owner) down(from string, why error) {
 	err := wire.ToError(why)
 	failpoint.Here("owner/hung-up")
-	first := o.responses.pending(from)
 	changed, denial := o.responses.disconnected(from, err, o.cfg.Managers)
 	switch {
 	case leasehold.KindOf(err) == leasehold.ErrDenied:
 		if changed {
 			o.notes.logger.Warn("manager does not permit this owner to hold leases", "manager", from, "why", err)
 		}
-	case first && o.ctx.Err() == nil:
-		o.notes.logger.Warn("manager has not replied yet; retrying", "manager", from, "why", err)
+	case o.ctx.Err() == nil:
+		o.outage.Failed(from, err)
 	}
 	if denial != nil {
 		o.refuse(leasehold.ErrDenied, denial)
@@ -182,7 +189,7 @@ func (o *Owner) receive(from string, r *leaseholdv1.HoldResponse) {
 
 func (o *Owner) event(from string, r *leaseholdv1.HoldResponse) error {
 	if v := r.GetVersion(); v != 0 { // only the first message must have it
-		if err := wire.CheckVersion(v); err != nil {
+		if err := wire.CheckManager(v); err != nil {
 			return err
 		}
 		o.responses.setVersion(from, v)
@@ -201,20 +208,26 @@ func (o *Owner) event(from string, r *leaseholdv1.HoldResponse) error {
 		}
 		o.contact.Store(int64(o.clock.Now()))
 		o.responses.replied(from, reply)
+		o.outage.Answered(from)
 		o.driver.Post(o.ctx, machine.Reply{LeaseReply: reply})
 	case *leaseholdv1.HoldResponse_NotLeader:
 		hint, err := wire.ToNotLeader(kind.NotLeader)
 		if err != nil {
 			return err
 		}
-		o.responses.redirected(from, hint)
+		switch response := o.responses.redirected(from, hint); {
+		case hint.Leader != "":
+			o.outage.Answered(from)
+		case !o.hasJoined():
+			o.outage.Failed(from, errors.New(response))
+		}
 		o.driver.Post(o.ctx, machine.Redirect{NotLeader: hint})
 	case *leaseholdv1.HoldResponse_Refusal:
 		err := wire.ToRefusal(kind.Refusal)
-		if o.responses.failed(from, err) {
+		changed := o.responses.failed(from, err)
+		if final := o.refuse(leasehold.KindOf(err), err); changed && !final { // Join returns a final one
 			o.notes.logger.Warn("manager refuses to serve this owner", "manager", from, "why", err)
 		}
-		o.refuse(leasehold.KindOf(err), err)
 	}
 	return nil
 }

@@ -182,8 +182,10 @@ func TestNameTaken(t *testing.T) {
 		if got := logA.count("another process with this owner's name is waiting"); got != 1 {
 			t.Errorf("%d log lines of the incumbent in a minute, want 1", got)
 		}
-		if got := logB.count("waiting for the owner's name"); got != 1 {
-			t.Errorf("%d log lines of the second process in a minute, want 1", got)
+		for _, want := range []string{`level=INFO msg="waiting for the owner's name: the lease of the process that had it last ends within 12s"`, "level=WARN msg=\"another running process has this owner's name"} {
+			if got := logB.count(want); got != 1 {
+				t.Errorf("%d log lines of the second process with %s in a minute, want 1: %q", got, want, logB.lines)
+			}
 		}
 		if holds(a) != 256 {
 			t.Error("the incumbent lost its leases")

@@ -2,7 +2,6 @@ package owner
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"runtime/debug"
@@ -14,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
+	"github.com/leasehold-dev/leasehold/internal/runtime/plural"
 	"github.com/leasehold-dev/leasehold/internal/runtime/statemove"
 )
 
@@ -201,5 +201,5 @@ func (m *migration) count(name string, by int) {
 
 // stateSize is a log attribute.
 func stateSize(records, bytes uint64) slog.Attr {
-	return slog.String("state", fmt.Sprintf("%d records of %d bytes", records, bytes))
+	return slog.String("state", plural.Count(records, "record")+" of "+plural.Count(bytes, "byte"))
 }

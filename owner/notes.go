@@ -8,6 +8,7 @@ import (
 
 	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/runtime/plural"
 )
 
 // notes writes the machine's notes to the log. A repeated note,
@@ -17,6 +18,9 @@ import (
 type notes struct {
 	logger *slog.Logger
 	last   map[machine.Notable]mono.Instant
+	// waiting: since waitingSince, this process waits for the owner's name.
+	waiting      bool
+	waitingSince mono.Instant
 }
 
 const repeatInterval = time.Minute
@@ -33,6 +37,18 @@ func (n *notes) write(now mono.Instant, note machine.Note) {
 	}
 	if ctx := context.Background(); n.logger.Enabled(ctx, level) {
 		n.logger.Log(ctx, level, explain(note))
+	}
+}
+
+// nameTaken logs the wait for the owner's name. After a crash it is normal until the lease of the last process ends,
+// which takes at most longest; a longer wait is a warning.
+func (n *notes) nameTaken(now mono.Instant, longest time.Duration) {
+	switch {
+	case !n.waiting:
+		n.waiting, n.waitingSince = true, now
+		n.logger.Info(fmt.Sprintf("waiting for the owner's name: the lease of the process that had it last ends within %v", longest))
+	case now.Sub(n.waitingSince) > longest:
+		n.write(now, machine.Note{What: machine.NoteNameTaken})
 	}
 }
 
@@ -75,23 +91,23 @@ func explain(n machine.Note) string {
 	case machine.NoteOldGrant:
 		return fmt.Sprintf("grant refused: generation %d is not newer than %d", n.Generation, n.NewestGeneration)
 	case machine.NoteSuspended:
-		return fmt.Sprintf("%d leases suspended: no leader replied before their deadline; their state is kept", n.Leases)
+		return fmt.Sprintf("%s suspended: no leader replied before the deadline; the state is kept", plural.Count(n.Leases, "lease"))
 	case machine.NoteResumed:
-		return fmt.Sprintf("%d suspended leases resumed under the same generations", n.Leases)
+		return fmt.Sprintf("%s resumed, with unchanged generations", plural.Count(n.Leases, "suspended lease"))
 	case machine.NoteNotResumed:
-		return fmt.Sprintf("%d suspended leases ended: the leader's table does not contain them any more, and their state is discarded", n.Leases)
+		return fmt.Sprintf("%s ended: no longer in the leader's table, and the state is discarded", plural.Count(n.Leases, "suspended lease"))
 	case machine.NoteKeptTooLong:
-		return fmt.Sprintf("%d suspended leases dropped: KeepSuspended has passed", n.Leases)
+		return fmt.Sprintf("%s dropped: KeepSuspended has passed", plural.Count(n.Leases, "suspended lease"))
 	case machine.NoteSlept:
-		return fmt.Sprintf("%d leases dropped: the computer was suspended, and its clock stood still", n.Leases)
+		return fmt.Sprintf("%s dropped: the computer was suspended, and its clock stood still", plural.Count(n.Leases, "lease"))
 	case machine.NoteClockSlow:
 		return fmt.Sprintf("leases dropped: this computer's clock is too slow, it advanced by %v while the leader's advanced by %v", n.Elapsed, n.LeaderElapsed)
 	case machine.NoteNameTaken:
-		return "waiting for the owner's name: another process has it; stop that process, or choose another name"
+		return "another running process has this owner's name: stop that process, or choose another name"
 	case machine.NoteContender:
 		return "another process with this owner's name is waiting until this process ends"
 	case machine.NoteLeaderSilent:
-		return fmt.Sprintf("%d consecutive requests to the leader timed out: retrying at all managers", n.Misses)
+		return fmt.Sprintf("%s to the leader timed out: retrying at all managers", plural.Count(n.Misses, "consecutive request"))
 	case machine.NoteServerRefuse:
 		return fmt.Sprintf("leader refuses to serve this owner: %v", n.Kind)
 	case machine.NoteMoveImpossible:
@@ -103,7 +119,7 @@ func explain(n machine.Note) string {
 	case machine.NoteNoState:
 		return fmt.Sprintf("grant refused: the state of generation %d has not arrived", n.Generation)
 	case machine.NoteUnproven:
-		return fmt.Sprintf("%d moves were in progress when the leases reached their deadline: managers without a store may report their state as lost", n.Moves)
+		return fmt.Sprintf("%s in progress when the leases reached their deadline: managers without a store may report the state as lost", plural.Count(n.Moves, "move"))
 	case machine.NoteImportFailed:
 		return fmt.Sprintf("lease released: the state of generation %d could not be installed", n.Generation)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/runtime/loadmeter"
 	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
+	"github.com/leasehold-dev/leasehold/internal/runtime/plural"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -46,6 +47,8 @@ type Owner struct {
 	loads     loads
 	warnings  costWarnings
 	responses responses
+	outage    *managerconn.Outage
+	supervision
 	// stopPredecessorCheck ends the goroutine that awaits the end of the predecessor; nil if there is none.
 	stopPredecessorCheck context.CancelFunc
 
@@ -195,6 +198,11 @@ func (o *Owner) shutDown(ctx context.Context) error {
 	o.driver.PostUrgent(o.ctx, machine.Leave{})
 	err := o.awaitLeft(ctx)
 	failpoint.Here("owner/left")
+	select {
+	case <-o.left:
+		o.unregister() // otherwise the supervisor reports the end of the process
+	default:
+	}
 	o.cancel()
 	o.running.Wait()
 	o.endRecallSpan() // the driver has ended
@@ -245,7 +253,7 @@ func (o *Owner) part(ctx context.Context) error {
 		return nil
 	}
 	o.notes.logger.Warn("state is lost: ranges could not be moved before close", "ranges", left, "why", why)
-	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace), "the state of %d ranges is lost: %s", left, why)
+	return leasehold.Errorf(opClose, leasehold.ErrUnavailable, string(o.cfg.Namespace), "the state of %s is lost: %s", plural.Count(left, "range"), why)
 }
 
 // awaitLeft waits for the leader's ack. When it returns, also with an error, the machine has

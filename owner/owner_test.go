@@ -148,14 +148,14 @@ func TestLeasesAreSuspendedWithoutLeader(t *testing.T) {
 			t.Error("the lease is held after its deadline")
 		}
 		synctest.Wait()
-		if events.count("revoked") != 0 || events.count("level=WARN msg=\"1 leases suspended: no leader replied") != 1 {
+		if events.count("revoked") != 0 || events.count("level=WARN msg=\"1 lease suspended: no leader replied") != 1 {
 			t.Errorf("events %q", events.lines)
 		}
 
 		n.serve(leaderAddr, leader)
 		time.Sleep(15 * time.Second)
 		again, ok := o.Check(42)
-		if !ok || again != lease || !o.Held(lease) || events.count("level=INFO msg=\"1 suspended leases resumed") != 1 {
+		if !ok || again != lease || !o.Held(lease) || events.count("level=INFO msg=\"1 suspended lease resumed") != 1 {
 			t.Errorf("with a leader again: %v, %t; before: %v; events %q", again, ok, lease, events.lines)
 		}
 		if err := o.Close(t.Context()); err != nil {

@@ -1,8 +1,8 @@
 package owner
 
 import (
-	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +36,11 @@ func (o *Owner) Promise() ([]leasehold.Lease, time.Duration) {
 	return o.promised(now, kept)
 }
 
+// EndPromises ends all promises at once: leases that have ended are released without waiting for them. The
+// caller must have proof that no process relies on a promise any more, now or later: all processes that can
+// have received one have ended. Promise must not be called for another process afterwards.
+func (o *Owner) EndPromises() { o.promises.end() }
+
 // promised returns the leases of a promise that was made at now, and its duration on other
 // clocks. It reads the holding again after the promise is recorded: a holding
 // with fewer leases is published later, and its publisher reads the promise.
@@ -66,6 +71,13 @@ type promises struct {
 	// view of that action is published.
 	awaited atomic.Uint64
 	signal  chan struct{} // buffers one signal
+	ended   chan struct{} // closed when no process relies on a promise any more
+	end     func()        // closes ended, once
+}
+
+func newPromises(limit time.Duration) promises {
+	ended := make(chan struct{})
+	return promises{max: limit, signal: make(chan struct{}, 1), ended: ended, end: sync.OnceFunc(func() { close(ended) })}
 }
 
 // bound returns the maximum duration of a promise that is made at now.
@@ -112,19 +124,23 @@ func (o *Owner) awaitPromises() {
 			return
 		}
 		number := o.promises.awaited.Load()
-		if !o.sleepUntil(o.ctx, mono.Instant(o.promises.until.Load())) {
+		if !o.awaitLastPromise() {
 			return
 		}
 		o.driver.Post(o.ctx, machine.Settled{Number: number})
 	}
 }
 
-// sleepUntil reports false if the context ends first.
-func (o *Owner) sleepUntil(ctx context.Context, end mono.Instant) bool {
+// awaitLastPromise waits until the last promise has expired, or all are ended. It reports false if the owner is
+// closed first.
+func (o *Owner) awaitLastPromise() bool {
+	end := mono.Instant(o.promises.until.Load())
 	for now := o.clock.Now(); now < end; now = o.clock.Now() {
 		select {
-		case <-time.After(end.Sub(now)):
-		case <-ctx.Done():
+		case <-time.After(o.clock.Until(end)):
+		case <-o.promises.ended:
+			return true
+		case <-o.ctx.Done():
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
@@ -23,26 +24,19 @@ type responses struct {
 	denial error
 	// nameTaken: according to the last leader, another process has this owner's name.
 	nameTaken bool
+	// wait is the longest time until a silent process loses its name.
+	wait time.Duration
 }
 
 // maxResponses bounds the number of managers in the maps, which include the leaders of
 // redirects.
 const maxResponses = maxManagers + 16
 
-const noResponse = "has not replied"
-
 // expect adds the configured managers, so that the error also contains those without a response.
 func (s *responses) expect(managers []string) {
 	for _, addr := range managers {
-		s.set(addr, noResponse)
+		s.set(addr, "has not replied")
 	}
-}
-
-// pending reports whether a manager has neither responded nor failed.
-func (s *responses) pending(from string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last[from] == noResponse
 }
 
 // disconnected records why a manager is disconnected, and reports whether the error has changed.
@@ -65,12 +59,14 @@ func (s *responses) disconnected(from string, why error, managers []string) (cha
 // failed records an error of a manager, and reports whether it has changed.
 func (s *responses) failed(from string, why error) bool { return s.set(from, why.Error()) }
 
-func (s *responses) redirected(from string, n protocol.NotLeader) {
-	if n.Leader == "" {
-		s.set(from, "does not lead, and has no leader")
-		return
+// redirected records that a manager does not lead, and returns the text for it.
+func (s *responses) redirected(from string, n protocol.NotLeader) string {
+	response := "does not lead, and has no leader"
+	if n.Leader != "" {
+		response = fmt.Sprintf("does not lead, redirects to %s", n.Leader)
 	}
-	s.set(from, fmt.Sprintf("does not lead, redirects to %s", n.Leader))
+	s.set(from, response)
+	return response
 }
 
 func (s *responses) replied(from string, r *protocol.LeaseReply) {
@@ -85,6 +81,13 @@ func (s *responses) replied(from string, r *protocol.LeaseReply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nameTaken = r.Incumbent != nil
+	s.wait = r.Timing.Drift.Stretch(r.Timing.Lease)
+}
+
+func (s *responses) longestWait() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wait
 }
 
 func (s *responses) set(from, response string) (changed bool) {

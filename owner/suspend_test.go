@@ -241,7 +241,7 @@ func TestCloseWhileSuspended(t *testing.T) {
 		o := mustJoin(t, cfg)
 		stop()
 		time.Sleep(30 * time.Second)
-		if err := o.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "the state of 1 ranges is lost: no leader replies") {
+		if err := o.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "the state of 1 range is lost: no leader replies") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -32,7 +32,7 @@ func TestCloseWithLeaderWithoutMoves(t *testing.T) {
 				a := n.counts("10.0.0.1:8080", asConfigured)
 				newCrowd(t, a).until(10*time.Second, func() bool { return len(a.has()) == 256 })
 				begun := time.Now()
-				wantError(t, a.owner.Close(t.Context()), leasehold.ErrUnavailable, "the state of 1 ranges is lost")
+				wantError(t, a.owner.Close(t.Context()), leasehold.ErrUnavailable, "the state of 1 range is lost")
 				if took := time.Since(begun); took > time.Second {
 					t.Errorf("Close took %v", took)
 				}

@@ -39,6 +39,18 @@ type clientCredentials struct {
 	servers []Identity
 }
 
+// ClientConfig returns the config of credentials that Client returned, with the accepted servers: a
+// supervisor dials managers in place of a process that has ended. It returns false for other credentials.
+func ClientConfig(c credentials.TransportCredentials) (Config, bool) {
+	own, ok := c.(*clientCredentials)
+	if !ok {
+		return Config{}, false
+	}
+	cfg := own.keeper.cfg
+	cfg.Servers = own.servers
+	return cfg, true
+}
+
 func (c *clientCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	host := hostOf(authority)
 	secured, info, err := credentials.NewTLS(c.keeper.clientTLS(host, c.servers)).ClientHandshake(ctx, host, conn)

@@ -237,7 +237,7 @@ func TestDemoExitStatus(t *testing.T) {
 		{"violation", func(r *demo.Report) { r.DualOwnership = 1 }, true, "exit status 1"},
 		{"low availability is not a violation", func(r *demo.Report) { r.Availability = 0.1 }, true, ""},
 		{"violation and too few faults", func(r *demo.Report) { r.DualOwnership, r.Failures = 1, 1 }, true, "exit status 1"},
-		{"too few faults", func(r *demo.Report) { r.OwnersKilled = 0 }, true, "0 owners and 1 leaders were killed, want at least one of each"},
+		{"too few faults", func(r *demo.Report) { r.OwnersKilled = 0 }, true, "killed owners: 0, killed leaders: 1; want at least one of each"},
 		{"interrupted", func(r *demo.Report) { r.Interrupted = true }, true, "exit status 130"},
 		{"interrupted without a duration", func(r *demo.Report) { r.Interrupted = true }, false, ""},
 	} {

@@ -23,7 +23,7 @@ const deployDir = "../../deploy"
 func checkCommand(t *testing.T, where string, args []string) {
 	t.Helper()
 	cmd, rest, err := rootcmd.New().Find(args)
-	if err != nil || !cmd.Runnable() {
+	if err != nil || !cmd.Runnable() || cmd.HasSubCommands() {
 		t.Errorf("%s: leasehold %v: unknown command: %v", where, args, err)
 		return
 	}
@@ -51,8 +51,12 @@ func TestSystemdUnits(t *testing.T) {
 				checkCommand(t, unit, strings.Fields(command))
 			}
 		}
-		if !started || !strings.Contains(string(text), "\nType=notify\n") {
+		supervised := strings.Contains(string(text), "/leasehold run -- ")
+		if !started || !supervised && !strings.Contains(string(text), "\nType=notify\n") {
 			t.Errorf("%s starts no leasehold command, or its type is not notify", unit)
+		}
+		if supervised && !strings.Contains(string(text), "\nKillMode=mixed\n") {
+			t.Errorf("%s: the server receives SIGTERM twice", unit)
 		}
 		// By default, systemd stops restarting a service that ends five times within ten seconds.
 		if !strings.Contains(string(text), "\nRestart=always\n") || !strings.Contains(string(text), "\nStartLimitIntervalSec=0\n") {
@@ -93,9 +97,10 @@ type manifest struct {
 }
 
 type container struct {
-	Image string
-	Args  []string
-	Ports []struct {
+	Image   string
+	Command []string
+	Args    []string
+	Ports   []struct {
 		Name          string
 		ContainerPort int `yaml:"containerPort"`
 	}
@@ -139,7 +144,7 @@ func TestKubernetesManifests(t *testing.T) {
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%v: %v", files, err)
 	}
-	containers := 0
+	containers, supervised := 0, 0
 	for _, file := range files {
 		var budgets, sets []string
 		for _, m := range readManifests(t, file) {
@@ -154,6 +159,10 @@ func TestKubernetesManifests(t *testing.T) {
 					containers++
 					checkCommand(t, file, c.Args)
 					checkProbes(t, file, &c)
+				}
+				if slices.Contains(c.Command, "leasehold") {
+					supervised++
+					checkCommand(t, file, c.Command[1:])
 				}
 				if command := c.Lifecycle.PreStop.Exec.Command; len(command) > 0 {
 					checkCommand(t, file, strings.Fields(strings.TrimPrefix(command[len(command)-1], "leasehold ")))
@@ -172,8 +181,8 @@ func TestKubernetesManifests(t *testing.T) {
 			t.Errorf("%s: sets %v, disruption budgets %v", file, sets, budgets)
 		}
 	}
-	if containers != 2 {
-		t.Errorf("%d containers run leasehold, want 2: managers and gateways", containers)
+	if containers != 2 || supervised != 1 {
+		t.Errorf("%d containers run leasehold, want 2: managers and gateways; %d a supervised server, want 1", containers, supervised)
 	}
 }
 

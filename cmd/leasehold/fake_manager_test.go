@@ -89,7 +89,7 @@ func (f *fakeManager) intercept(ctx context.Context, request any, info *grpc.Una
 	if method := info.FullMethod; f.old && (strings.HasSuffix(method, "ListMoves") || strings.HasSuffix(method, "DrainOwner")) {
 		return nil, grpcstatus.Errorf(codes.Unimplemented, "unknown method %s for service leasehold.v1.AdminService", method[strings.LastIndex(method, "/")+1:])
 	}
-	if versioned, ok := request.(interface{ GetVersion() uint32 }); !ok || wire.CheckVersion(versioned.GetVersion()) != nil {
+	if versioned, ok := request.(interface{ GetVersion() uint32 }); !ok || wire.CheckClient(versioned.GetVersion()) != nil {
 		return nil, wire.FromError(leasehold.Errorf("fake", leasehold.ErrInvalid, "", "no version"))
 	}
 	answer, err := next(ctx, request)

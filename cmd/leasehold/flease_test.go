@@ -236,7 +236,7 @@ func TestFleaseDuplicateMember(t *testing.T) {
 		t.Errorf("output of the first member: %s%s", out, errs)
 	}
 	isolated := inTerminal(t, "flease", "run", "--tcp", "--id", "1", "--members", "1="+elsewhere+",2=127.0.0.1:1,3=127.0.0.1:2", "--lease", "100ms", "--epsilon", "10ms")
-	isolated.await(t, "ready, but only 0 of the 2 other members respond")
+	isolated.await(t, "ready, but only 0 of 2 other members respond")
 	isolated.await(t, "none: add --control")
 	status := inTerminal(t, "flease", "status", "--member", elsewhere)
 	status.end(t, 2)

@@ -28,7 +28,7 @@ func TestConnectionMistakes(t *testing.T) {
 		args          []string
 		cause, advice string
 	}{
-		"plaintext":           {nil, "no manager answers: " + f.addrs[0] + ": the server closed the connection\n", "pass your certificate with --tls-dir"},
+		"plaintext":           {nil, "no manager answers: " + f.addrs[0] + ": the server closed the plaintext connection; it may require TLS and certificates\n", "pass your certificate with --tls-dir"},
 		"CA of another group": {[]string{"--tls-dir", create("other.example.org", time.Now())}, "no manager answers: ", "Check the server's certificate with 'leasehold pki show'"},
 		"no certificate":      {[]string{"--tls-ca", f.of("ca.crt")}, "has neither", "Authenticate with a certificate"},
 		"wrong role":          {[]string{"--tls-dir", f.of("owner", "sessions", "a")}, "has the role owner", "no rule that grants this identity the permission"},

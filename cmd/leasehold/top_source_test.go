@@ -103,7 +103,7 @@ func TestTopSurvivesManagers(t *testing.T) {
 	until(t, seen, "of the lookups", func(s *top.Snapshot) bool { return s.Paged.Of.Page == top.PageLookups && s.Paged.Problem != "" })
 	stop()
 	s = until(t, seen, "without managers", func(s *top.Snapshot) bool { // a request in flight ends with another error
-		return s.Stale != nil && strings.Contains(s.Stale.Why, f.addr+": connection refused "+second.addr+": no manager leads")
+		return s.Stale != nil && strings.Contains(s.Stale.Why, f.addr+": connection refused; "+second.addr+": no manager leads")
 	})
 	if len(s.Owners) != 3 {
 		t.Errorf("got %+v, want the owners of the last snapshot", s)

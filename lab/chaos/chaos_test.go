@@ -26,10 +26,11 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/skewedclock"
 )
 
-// program is the leasehold-lab command, drifter one with settable clocks, and old one of the oldest
-// compatible commit. TestMain builds those that are needed.
+// program is the leasehold-lab command, drifter one with settable clocks and failpoints, which are points, and
+// old one of the oldest compatible commit. TestMain builds those that are needed.
 var (
 	program, drifter string
+	points           []string
 	old              oldbuild.Build
 )
 
@@ -66,7 +67,10 @@ func buildAndRun(m *testing.M) int {
 			fmt.Fprintf(os.Stderr, "SKIPPED, NOT TESTED: upgrades are from a build to the same one: %v\n", err)
 			old = oldbuild.Build{Program: program, Commit: "the same"}
 		}
-		if drifter, err = skewedclock.Build(context.Background(), dir); err != nil {
+		if drifter, err = skewedclock.Build(context.Background(), dir, skewedclock.PointsTag); err == nil {
+			points, err = skewedclock.Points(context.Background(), drifter)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -81,6 +85,9 @@ func start(t *testing.T, cfg Config) Report {
 		t.Skipf("SKIPPED, NOT TESTED: network namespaces are not available: %v", err)
 	}
 	cfg.Program, cfg.Drifting, cfg.Other, cfg.Builds = program, drifter, old.Program, []string{"this", old.Commit}
+	if len(cfg.Points) > 0 {
+		cfg.Program = drifter
+	}
 	r, err := Run(t.Context(), cfg, func(Snapshot) {})
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +105,7 @@ const (
 
 // TestStorms: 200 faults, of all kinds, one of them an outage, without a violation. With embedded etcd the
 // owners write to a PostgreSQL; then they are all of one build, with one clock. With the other stores they
-// are upgraded, and their clocks drift.
+// are upgraded, their clocks drift, and they fail at failpoints.
 func TestStorms(t *testing.T) {
 	for _, shape := range cluster.Shapes() {
 		t.Run(string(shape), func(t *testing.T) {
@@ -107,6 +114,9 @@ func TestStorms(t *testing.T) {
 			cfg.Shape, cfg.Faults, cfg.Seed, cfg.Slack, cfg.TTL = shape, 67, 1, slack, ttl
 			cfg.Outage = nemesis.ShortestOutage
 			fencing := shape == cluster.Etcd && fenced(t, &cfg)
+			if shape != cluster.Etcd {
+				cfg.Points = points
+			}
 			r := start(t, cfg)
 			for _, v := range r.Violations {
 				t.Errorf("%v\nLogs are in %s. To repeat it: %s", v, r.Kept, r.Replay)

@@ -29,9 +29,10 @@ type Report struct {
 	Storms      int               `json:"storms"`
 	Faults      int               `json:"faults"`
 	ByKind      map[string]int    `json:"faultsByKind"`
-	Missed      int               `json:"missed"`  // faults without a possible victim
-	Revived     int               `json:"revived"` // processes that ended by themselves, as expected, and were restarted
-	Created     int               `json:"created"` // how often the namespace had to be created
+	Missed      int               `json:"missed"`              // faults without a possible victim
+	Revived     int               `json:"revived"`             // processes that ended by themselves, as expected, and were restarted
+	RevivedBy   map[string]int    `json:"revivedBy,omitempty"` // the same by role and reason
+	Created     int               `json:"created"`             // how often the namespace had to be created
 	Recoveries  Recoveries        `json:"recoveries"`
 	Checked     check.Counts      `json:"checked"`
 	Packets     lan.Counts        `json:"packets"`

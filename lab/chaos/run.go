@@ -332,7 +332,10 @@ func (r *run) wait(ctx context.Context, d time.Duration) error {
 func (r *run) conclude(ctx context.Context) {
 	r.report.Seconds = time.Since(r.begin).Seconds()
 	r.report.Recoveries = recoveries(r.took, &r.cfg)
-	r.report.Revived, r.report.Unbounded = r.cluster.Revived(), r.cluster.Unbounded
+	r.report.RevivedBy, r.report.Unbounded = r.cluster.Revived(), r.cluster.Unbounded
+	for _, n := range r.report.RevivedBy {
+		r.report.Revived += n
+	}
 	r.report.Packets = r.network.Counts()
 	r.report.Interrupted = ctx.Err() != nil
 	r.setPhase("judging")

@@ -10,6 +10,7 @@ func Cases() []Case {
 		part("Manager and store", stores),
 		part("Scale and operation", operation),
 		part("Outages and clocks", outages),
+		part("Death notices", deaths),
 	)
 }
 
@@ -418,5 +419,23 @@ var outages = []Case{
 			tests("leasemap", "TestSuspendedServerIsReplaced"), tests("internal/core/machine/manager", "TestSuspendedClaim"),
 			tests("internal/core/machine/owner", "TestSuspensionEndsInPart", "TestSuspensionEndsInACensus"),
 			tests("lab/sim/explore", "TestSuspendedLeasesAreExplored")),
+	},
+}
+
+var deaths = []Case{
+	{
+		Number: 57, What: "a death notice is lost, late, duplicated, replayed, guessed, or for a live process", Tries: "I1 I12",
+		Must: "it ends exactly the session with its token, after a commit, and no live one; late messages of the session are refused",
+		Proofs: by(simulated("owner-crash", "duplicate", "manager: died", "manager: death notice refused", "manager: late message"),
+			tests("lab/sim", "TestSupervised"), tests("lab/tests/attacks", "TestDeathNotices"),
+			tests("manager", "TestDeathIsReported", "TestDeathIsReportedToTheNextLeader", "TestDeathWithoutDisk", "TestDeathNeedsTheRightIdentity"),
+			tests("internal/runtime/death", "TestReport"),
+			tests("internal/core/machine/manager", "TestNoticesWithoutEffect", "TestLateRequestOfTheDead", "TestDeathOfACopiedSession", "TestDeathAcrossLeaders", "TestDeathUnderAnUncertainLeader",
+				"TestSourceDies", "TestSourceDiesAfterTheMove", "TestTargetDies", "TestDeadTargetStaysDead", "TestDeathAwaitsATarget")),
+	},
+	{
+		Number: 58, What: "a supervisor dies with its process or before it, and reports nothing", Tries: "I12",
+		Must:   "the lease expires as without a supervisor",
+		Proofs: by(simulated("owner-crash"), tests("lab/sim", "TestSupervised"), tests("internal/core/machine/manager", "TestDeathWithoutHash")),
 	},
 }

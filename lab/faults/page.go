@@ -15,7 +15,7 @@ const intro = `# Faults
 
 <!-- written by go run ./lab/faults/record; do not edit -->
 
-Each case is a fault with the required result; I1 to I11 are [invariants](ARCHITECTURE.md#invariants). The numbers count tests of it:
+Each case is a fault with the required result; I1 to I12 are [invariants](ARCHITECTURE.md#invariants). The numbers count tests of it:
 
 - **simulator**: injected faults and machine branches of ` + "`leasehold-lab sim`" + `; for Flease of ` + "`leasehold-lab flease sim`" + `;
 - **chaos**: faults injected into real processes by ` + "`leasehold-lab chaos`" + `;

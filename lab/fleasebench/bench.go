@@ -79,7 +79,7 @@ func Run(ctx context.Context, cfg Config, role string) (Report, error) {
 // batch acquires and releases a batch, and returns the CPU time of all members for the acquisition.
 func batch(g proc.Group, cfg Config, name string) (Batch, time.Duration, error) {
 	proposers := g[:cfg.Proposers]
-	if err := Prepare(proposers, Order{Batch: cfg.Leases, Name: name, Group: cfg.Members}); err != nil {
+	if err := Prepare(proposers, Order{Batch: cfg.Leases, Name: name}); err != nil {
 		return Batch{}, 0, err
 	}
 	before, err := g.CPU()

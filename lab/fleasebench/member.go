@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/flease"
@@ -26,8 +24,7 @@ type MemberConfig struct {
 	Lease, Epsilon time.Duration
 	Sealed         bool // packets are encrypted and authenticated
 	TCP            bool
-	Subgroups      bool // the name of a resource determines the members of its group
-	GCPercent      int  // 0 is the default
+	GCPercent      int // 0 is the default
 }
 
 // Start starts a process for each member, and returns when all are ready.
@@ -53,7 +50,6 @@ func Start(ctx context.Context, role string, members int, c MemberConfig) (g pro
 type Order struct {
 	Batch int    // leases
 	Name  string // prefix of the resource names
-	Group int    // number of members in the group of each resource
 }
 
 // A Batch is the result of an acquisition. All processes have the same clock.
@@ -128,9 +124,6 @@ func StartMember(_ context.Context, c MemberConfig) (*Member, error) {
 	for i, addr := range c.Members {
 		cfg.Members = append(cfg.Members, flease.Member{ID: flease.ID(i + 1), Addr: addr})
 	}
-	if c.Subgroups {
-		cfg.Groups = groupOf(len(cfg.Members))
-	}
 	if c.Sealed {
 		cfg.Key = secret.New("a secret that is known to everyone") // as fast as a real one
 	}
@@ -151,7 +144,7 @@ func (m *Member) Ready(struct{}, *struct{}) error { return m.node.Ready(context.
 func (m *Member) Prepare(o Order, _ *struct{}) error {
 	m.names = make([]string, o.Batch)
 	for i := range m.names {
-		m.names[i] = resourceName(o.Group, int(m.node.Self()), o.Name, i)
+		m.names[i] = fmt.Sprintf("%d.%s.%06d", m.node.Self(), o.Name, i)
 	}
 	return nil
 }
@@ -192,48 +185,4 @@ func (m *Member) Close() error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	return m.node.Close(ended)
-}
-
-// resourceName encodes the size of the group of a resource, and its proposer.
-func resourceName(size, proposer int, name string, i int) string {
-	return fmt.Sprintf("%02d.%02d.%s.%06d", size, proposer, name, i)
-}
-
-// groupOf returns the group of a resource: its proposer, and the number of others in its name, chosen at
-// random for each proposer as in the paper's third experiment. It runs for every resource, so all groups are
-// computed in advance.
-func groupOf(members int) func(resource string) []flease.ID {
-	groups := make([][][]flease.ID, members+1) // by size and proposer
-	for size := range groups {
-		groups[size] = make([][]flease.ID, members+1)
-		for proposer := range groups[size] {
-			if size > 0 && proposer > 0 {
-				groups[size][proposer] = chooseGroup(members, size, proposer)
-			}
-		}
-	}
-	return func(resource string) []flease.ID {
-		if len(resource) < len("03.01.") || resource[2] != '.' || resource[5] != '.' {
-			return nil
-		}
-		size, err := strconv.ParseUint(resource[:2], 10, 8)
-		proposer, err2 := strconv.ParseUint(resource[3:5], 10, 8)
-		if err != nil || err2 != nil || int(size) > members || int(proposer) > members {
-			return nil
-		}
-		return groups[size][proposer]
-	}
-}
-
-// chooseGroup returns the same group on every call.
-func chooseGroup(members, size, proposer int) []flease.ID {
-	random := rand.New(rand.NewPCG(uint64(size), uint64(proposer)))
-	group := []flease.ID{flease.ID(proposer)}
-	for _, other := range random.Perm(members) {
-		if len(group) < size && other+1 != proposer {
-			group = append(group, flease.ID(other+1))
-		}
-	}
-	slices.Sort(group)
-	return group
 }

@@ -164,7 +164,7 @@ func TestExplorerFindsMutants(t *testing.T) {
 	for _, name := range []string{
 		"drift-ignored", "grant-before-commit", "takeover-at-first-sight", "takeover-ignores-drift",
 		"takeover-without-waiting", "unknown-commit-taken-for-done", "unknown-swap-taken-for-won",
-		"claims-renewed-unchecked", "refused-claim-resumed", "resumed-lease-not-held",
+		"claims-renewed-unchecked", "refused-claim-resumed", "resumed-lease-not-held", "death-answered-before-the-commit",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

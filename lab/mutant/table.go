@@ -53,6 +53,12 @@ var clusters = []Mutant{
 	{Name: "broken-policy-not-asked-again", World: "--faults=policy-broken=5,owner-crash=5"},
 	{Name: "policy-not-validated", World: "--faults=policy-broken=5,owner-crash=5"},
 	{Name: "successor-on-short-notice", World: "--faults=owner-twin=10,owner-leave=6,isolate=10 --namespaces=1"},
+	// Death notices.
+	{Name: "death-token-not-compared", World: "--supervised"},
+	{Name: "death-of-the-successor", World: "--supervised"},
+	{Name: "death-of-another-owner", World: "--supervised"},
+	{Name: "death-answered-before-the-commit", World: "--supervised"},
+	{Name: "late-request-of-the-dead", World: "--supervised"},
 	// Changes of the lease duration.
 	{Name: "promise-ignored", Seeds: 2000, World: "--faults=reconfigure=10,manager-resign=5,manager-crash=5,isolate=6,owner-pause=5"},
 	{Name: "promise-settled-at-once", Seeds: 2000, World: "--faults=reconfigure=10,manager-resign=5,manager-crash=5,isolate=6,owner-pause=5"},
@@ -163,6 +169,8 @@ var clusters = []Mutant{
 	{Name: "catalog-said-too-early", World: "--diskless --faults=isolate=10,reconfigure=20 --owners=1"},
 	// Moves of state while managers fail.
 	{Name: "late-answer-taken-for-a-refusal", Seeds: 12000, World: "--faults=move-range=10,drain=6,loss=8,delay=8,owner-pause=8,link-one-way=6 --namespaces=1"},
+	{Name: "rest-of-an-awaited-lease-offered-again", Seeds: 2000, World: "--managers 3 --namespaces 1 --faults move-failover=30,move-range=10,drain=5,manager-resign=5"},
+	{Name: "goodbye-before-the-target-returns", World: "--managers 3 --namespaces 1 --faults move-failover=30,move-range=10,drain=5,manager-resign=5"},
 	{Name: "longer-leases-forgotten", Seeds: 12000, World: "--managers=3 --namespaces=1 --faults=move-range=20,drain=10,manager-crash=20,link-one-way=20,link-cut=10,reconfigure=30"},
 }
 
@@ -220,12 +228,19 @@ var fleases = []Mutant{
 
 // shells are detected by tests, which are built with failpoints.
 var shells = []Mutant{
+	// Death notices in situations that are rare in the simulator.
+	{Name: "death-while-the-process-lives", Package: "./internal/core/machine/manager", Test: "TestDeathOfACopiedSession"},
+	{Name: "death-forgets-a-grant-in-flight", Package: "./internal/core/machine/manager", Test: "TestDeathWhileAGrantIsCommitted"},
+	{Name: "dead-target-returns", Package: "./internal/core/machine/manager", Test: "TestDeadTargetStaysDead"},
+	{Name: "death-hash-of-another-owner", Package: "./internal/core/machine/manager", Test: "TestHashIsNotOfAnotherOwner"},
+	{Name: "uncertain-leader-honours-death", Package: "./internal/core/machine/manager", Test: "TestDeathUnderAnUncertainLeader"},
+	{Name: "death-hash-published", Package: "./internal/runtime/wire", Test: "TestDeathHashIsForLeaders"},
 	// The shells of the owner and lookup machines.
 	{Name: "owner-answers-before-publishing", Package: "./leaseholdtest", Test: "TestEveryPoint/owner/before-publishing"},
 	{Name: "check-ignores-time", Package: "./owner", Test: "TestChecksFailAtDeadline"},
 	{Name: "check-ignores-sleep", Package: "./owner", Test: "TestViewPublishedBeforeSleptIsInvalid"},
 	{Name: "view-of-the-wrong-epoch", Package: "./owner", Test: "TestViewPublishedBeforeSleptIsInvalid"},
-	{Name: "joined-too-early", Package: "./owner", Test: "TestJoinIgnoresDroppedReplies"},
+	{Name: "joined-too-early", Package: "./leasemap", Test: "TestCloseAfterJoinMovesState"},
 	{Name: "stop-does-not-wait", Package: "./owner", Test: "TestStopReturnsAfterPublication"},
 	{Name: "imported-before-import", Package: "./owner", Test: "TestFailedMovesLoseNothing"},
 	{Name: "installed-before-install", Package: "./owner", Test: "TestAwaitWaitsForInstall"},
@@ -306,9 +321,11 @@ var shells = []Mutant{
 	// The simulator finds it in world 3,667 of --owners 2 --managers 3 --namespaces 1
 	// --faults move-range=30,manager-crash=30,manager-pause=20,isolate=30,loss=10, and in no other of 24,000.
 	{Name: "new-leader-gets-no-time", Package: "./internal/core/machine/owner", Test: "TestConfirmedStateIsKeptForEachLeader"},
-	{Name: "rest-of-an-awaited-lease-offered-again", Package: "./internal/core/machine/manager", Test: "TestRestOfAnAwaitedLeaseIsFreed"},
-	{Name: "goodbye-before-the-target-returns", Package: "./internal/core/machine/manager", Test: "TestGoodbyeWaitsForAnAwaitedTarget"},
 	{Name: "collecting-replies-keep-nothing", Package: "./internal/core/machine/owner", Test: "TestConfirmedStateIsKeptWhileALeaderCollects"},
+	{Name: "losses-across-gap-ignored", Package: "./lookup", Test: "TestLossesAcrossGap"},
+	// Whole processes.
+	{Name: "lookup-ahead-renumbers", Package: "./lab/procsim", Test: "TestFaults/liar"},
+	{Name: "wall-clock-makes-uncertain", Package: "./manager", Test: "TestClockOfSuccessorAhead"},
 	{Name: "decided-leader-waits-for-acks", Package: "./internal/core/machine/manager", Test: "TestDecidedLeaderSendsOrdersAtOnce"},
 }
 

@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"slices"
+	"time"
+
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 )
 
@@ -32,6 +35,7 @@ func (o *oracle) checkManagerBounds(m *managerHost, machine *manager.Machine) {
 		{"freed leases", sizes.Freed, ranges},
 		{"moves", sizes.Moves, simMoves * owners},
 		{"queued moves", sizes.Backlog, ranges},
+		{"deaths", sizes.Deaths, 5 * owners},
 		{"actions", sizes.Actions, 64 + 4*ranges},
 	} {
 		if b.have > b.most {
@@ -66,5 +70,21 @@ func (o *oracle) checkOwnerBounds(h *ownerHost) {
 	o.Checks[I8Bounds]++
 	if n := o.truth(h.space).table.Len(); len(h.view.Leases) > n+inboxLimit {
 		o.Violated(I8Bounds, "%s holds %d leases, the table has %d", h.label, len(h.view.Leases), n)
+	}
+}
+
+// An owner sends at most maxRequests within requestWindow. A request per round trip would be twice as many. The
+// most that was seen in tens of thousands of worlds is 64, when many small ranges move.
+const (
+	requestWindow = int64(2 * time.Second)
+	maxRequests   = 200
+)
+
+// checkRequestRate is I8 for messages: an owner and a leader do not repeat an exchange without a pause.
+func (o *oracle) checkRequestRate(h *ownerHost) {
+	h.requests = slices.DeleteFunc(h.requests, func(at int64) bool { return at <= o.Now-requestWindow })
+	h.requests = append(h.requests, o.Now)
+	if n := len(h.requests); n > maxRequests {
+		o.Violated(I8Bounds, "%s sends %d requests within %v", h.label, n, time.Duration(requestWindow))
 	}
 }

@@ -68,7 +68,7 @@ func (o *oracle) checkCarried(s *space, t *truth, c *table.Change) bool {
 			continue
 		}
 		from, to := s.home[m.from], s.home[m.to]
-		if o.returns(from, m.from) && o.returns(to, m.to) && max(t.expiredAt[m.from], t.expiredAt[m.to]) < m.at {
+		if o.reports(from, m.from) && o.returns(to, m.to) && max(t.expiredAt[m.from], t.expiredAt[m.to]) < m.at {
 			o.Violated(I11Needless, "%s: %v ended, although its state has moved from %s to %s, and both run", s.name, m.Lease, from.label, to.label)
 			return true
 		}
@@ -86,11 +86,16 @@ func (t *truth) carries(c *table.Change) bool {
 	return slices.ContainsFunc(t.carried, func(m carried) bool { return m.endsWith(c) })
 }
 
-// returns reports whether the process of a session runs, keeps its leases, and was not cut off from the
-// leader for so long that it may have been expired. The store may take storeWait to record what a leader has
-// decided.
+// returns reports whether the process of a session stays, and reports what it has.
 func (o *oracle) returns(h *ownerHost, session leasehold.Session) bool {
-	return h != nil && h.alive && !h.asleep && !h.beyond && !h.leaving && h.keep == 0 && h.holder.Session == session &&
+	return o.reports(h, session) && !h.leaving
+}
+
+// reports reports whether the process of a session runs, keeps its leases, and was not cut off from the
+// leader for so long that it may have been expired. It may be leaving: the leader answers its goodbye when its moves
+// are recorded. The store may take storeWait to record what a leader has decided.
+func (o *oracle) reports(h *ownerHost, session leasehold.Session) bool {
+	return h != nil && h.alive && !h.asleep && !h.beyond && h.keep == 0 && h.holder.Session == session &&
 		!o.contested(h) && !o.alone(h) && (h.aloneUntil == 0 || o.Now-h.aloneUntil > int64(storeWait))
 }
 

@@ -29,8 +29,13 @@ func (o *oracle) bound() time.Duration {
 // recovered is I6: every key of a namespace with a living owner is owned, or moves from one owner to the
 // next.
 func (o *oracle) recovered() {
+	o.Checks[I6Progress] += uint64(len(o.spaces))
+	o.checkOwned(I6Progress, o.bound(), "after faults stopped")
+}
+
+// checkOwned checks that every key has an owner, some time after an event.
+func (o *oracle) checkOwned(i engine.Invariant, d time.Duration, after string) {
 	for _, s := range o.spaces {
-		o.Checks[I6Progress]++
 		var owned []leasehold.Range
 		living := 0
 		for _, h := range s.owners {
@@ -49,7 +54,7 @@ func (o *oracle) recovered() {
 		}
 		owned = append(owned, o.truth(s).underway(o.Now)...)
 		if gaps := keyrange.NewSet(owned...).Gaps(); len(gaps) > 0 && living > 0 {
-			o.Violated(I6Progress, "%v after faults stopped, %v of %s has no owner, although %d owners run", o.bound(), gaps, s.name, living)
+			o.Violated(i, "%v %s, %v of %s has no owner, although %d owners run", d, after, gaps, s.name, living)
 			o.traceOwners(s)
 		}
 	}

@@ -27,6 +27,9 @@ type Config struct {
 	// Agents runs owners that answer other processes. These rely on the answer for a limited time.
 	Agents bool
 
+	// Supervised runs most owners under supervisors, which report their ends to the managers.
+	Supervised bool
+
 	// Graceful lets owners leave only after all their ranges have moved, and gives each owner an application
 	// that can move state. Then only crashes lose state.
 	Graceful bool
@@ -91,6 +94,7 @@ func (c *Config) Flags() *pflag.FlagSet {
 	flags.Var(Kinds().MixFlag(&c.Faults), "faults", "a `mix` of faults, with their weights")
 	flags.BoolVar(&c.Diskless, "diskless", false, "managers without a store: they elect the leader by a Flease lease, and collect the\nleases from the owners in a census; --managers defaults to 3")
 	flags.BoolVar(&c.Agents, "agents", false, "owners answer other processes, which rely on the answer for a limited time,\nas \"leasehold agent\" does; no state is moved")
+	flags.BoolVar(&c.Supervised, "supervised", false, "most owners have a supervisor, as with \"leasehold run\": it reports their end to the\nmanagers, and their ranges are granted without waiting for the leases to expire")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the world on purpose, to test the checks:\nowners ignore the expiry of their leases")
 	flags.BoolVar(&c.EqualClocks, "equal-clocks", false, "break the world on purpose, to test the checks:\nall clocks run at the same rate (reported as branches never taken)")
 	return flags

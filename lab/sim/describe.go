@@ -33,6 +33,8 @@ func describe(what any) string {
 		return fmt.Sprintf("%s is not the leader, the leader is %q of term %d", m.From, m.Leader, m.Term)
 	case lookup.Failed:
 		return fmt.Sprintf("%s is unreachable", m.From)
+	case *deathReport:
+		return fmt.Sprintf("death of %s/%s", m.notice.Owner, m.notice.Session.Short())
 	case *storeAnswer:
 		return "store: " + describeAnswer(m.event)
 	case managerproc.Event:

@@ -10,10 +10,11 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/sim/engine"
 )
 
-// Kinds that are not in the default mix, because they change the whole world.
+// Kinds that are not in the default mix: scenarios, and those that change the whole world.
 const (
 	managerRelapse = "manager-relapse"
 	storeRestore   = "store-restore"
+	moveFailover   = "move-failover"
 )
 
 // faults are the kinds of faults, with their default weights.
@@ -57,6 +58,7 @@ var faults = engine.Faults[*nemesis]{
 	fault(storeRestore, 0, withStore((*nemesis).restoreStore)),                                                                   // the store is restored from an old backup, with or without a restart of the managers
 	fault("outage", 3, (*nemesis).outage),                                                                                        // all managers crash, are stopped or are cut off, or the store is down, for a second to a day
 	fault("store-lag", 4, withStore((*nemesis).storeLag)),                                                                        // the store is slow for one manager only
+	fault(moveFailover, 0, withStore((*nemesis).moveFailover)),                                                                   // without writes of the leader, an owner restarts and gets a range; then the leader crashes and the owner is cut off
 }
 
 func fault(name string, weight int, inflict func(*nemesis) bool) engine.Fault[*nemesis] {

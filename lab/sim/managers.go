@@ -36,6 +36,8 @@ type managerHost struct {
 	limped      int64 // true time at which it resigned because of slow writes, 0 if another manager has led since
 	session     leasehold.Session
 	sent        map[renewal]mono.Instant // when it first sent a record
+	// buried are the sessions whose death it has acknowledged, and the terms.
+	buried map[protocol.Speaker]leasehold.Term
 	// followers is the process of each other manager that follows this one.
 	followers []followed
 }
@@ -75,7 +77,7 @@ func (m *managerHost) boot() {
 	now := m.start()
 	clear(m.lastRequest)
 	m.resigning, m.unwell, m.limped = false, m.Now, 0
-	m.sent = make(map[renewal]mono.Instant)
+	m.sent, m.buried = make(map[renewal]mono.Instant), make(map[protocol.Speaker]leasehold.Term)
 	snapshotEvery, batch := 1+m.Random.IntN(30), 4+m.Random.IntN(simBatch-3)
 	gather, moves := m.nemesis.span(0, simGather), 1+m.Random.IntN(simMoves)
 	cfg := managerproc.Config{
@@ -131,6 +133,9 @@ func (m *managerHost) handleOne(what any) {
 	case *protocol.LeaseRequest:
 		m.recordRequest(what)
 		m.do(m.node.Step(now, managerproc.Request{LeaseRequest: what}))
+		m.oracle.checkBuried(m, what)
+	case *deathReport:
+		m.died(now, what)
 	case *protocol.LookupRequest:
 		if i := what.Lookup; i < uint64(len(m.lastRequest)) {
 			m.lastRequest[i] = m.Now
@@ -186,6 +191,8 @@ func (m *managerHost) do(actions []managerproc.Action, wake mono.Instant) {
 			m.Violated(engine.NoCrash, "%s cannot lead %s: %v", m.label, a.Namespace, a.Why)
 		case managerproc.Serves:
 			m.announce(a)
+		case managerproc.DeathReply:
+			m.replyDeath(a)
 		case managerproc.RefuseOwner:
 			m.sendToOwner(a.Session, refused{leasehold.KindOf(a.Why)})
 		case managerproc.RefuseLookup:

@@ -27,6 +27,8 @@ type nemesis struct {
 	upcalls      bool // functions of applications fail or hang
 	beyond       bool // some owner's clock is or was too slow
 
+	failover *failover // nil if there is none
+
 	misrouted int // percent of messages that are delivered to the wrong process
 
 	quietUntil int64 // true time before which no fault is injected
@@ -164,7 +166,7 @@ func (n *nemesis) hangUp(m *managerHost) {
 func (n *nemesis) heal() {
 	n.Printf("*** healed")
 	n.healed = true
-	n.starving, n.policyBroken, n.upcalls = false, false, false
+	n.starving, n.policyBroken, n.upcalls, n.failover = false, false, false, nil
 	n.misrouted = 0
 	n.Net.Heal()
 	n.store.slow, n.store.unknown, n.store.stale = 0, 0, false
@@ -260,7 +262,7 @@ func (n *nemesis) dropSlowTraffic() {
 		}
 		switch what := e.What.(type) {
 		case *protocol.LeaseRequest, *protocol.LeaseReply, *protocol.LookupRequest, *protocol.LookupReply, protocol.NotLeader, lookup.Redirect, lookup.Refused, lookup.Failed, followRequest, followReply, refused, finalState, moveReply,
-			leaseMessage, councilRequest, councilResponse:
+			leaseMessage, councilRequest, councilResponse, *deathReport, deathReply:
 			return at, false
 		case *storeRequest:
 			dropped = append(dropped, what)

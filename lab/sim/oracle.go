@@ -21,6 +21,7 @@ const (
 	I9Fencing     engine.Invariant = "I9 fencing"        // a fenced store accepts no older token after a newer one
 	I10Isolation  engine.Invariant = "I10 isolation"     // namespaces do not touch
 	I11Needless   engine.Invariant = "I11 needless loss" // a living owner loses state only to another owner
+	I12Death      engine.Invariant = "I12 death"         // a death notice is honoured if, and only if, the process has ended, and at once
 	OneLeader     engine.Invariant = "one leader"        // at most one manager acts as leader: I1 rests on it
 	NoLimping     engine.Invariant = "no limping"        // a manager with slow writes does not prevent others from leading
 	Census        engine.Invariant = "census"            // a leader without a store loses nothing of an owner that it receives requests from
@@ -133,6 +134,7 @@ func (o *oracle) committed(b *storage.Batch, sent int64) {
 			return
 		}
 		o.checkNeedless(s, t, c, sent)
+		o.checkDied(s, c)
 		t.add(*c, o.Now)
 		t.recordVersion()
 		if c.Kind == table.Vacated && !o.nemesis.healed && o.losesState(s, t, c) {

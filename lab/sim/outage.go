@@ -22,9 +22,7 @@ func (n *nemesis) outage() bool {
 	switch n.Random.IntN(kinds) {
 	case 0:
 		n.detailf("all managers are down for %v", d)
-		for _, m := range n.managers {
-			n.killFor(m, d)
-		}
+		n.killManagers(d)
 	case 1:
 		n.detailf("all managers are stopped for %v", d)
 		for _, m := range n.managers {
@@ -41,6 +39,12 @@ func (n *nemesis) outage() bool {
 		n.after(d, n.store.up)
 	}
 	return true
+}
+
+func (n *nemesis) killManagers(d time.Duration) {
+	for _, m := range n.managers {
+		n.killFor(m, d)
+	}
 }
 
 // killFor kills a manager, and restarts it shortly after d.

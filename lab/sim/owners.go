@@ -28,14 +28,17 @@ type ownerHost struct {
 	aloneAt int64          // true time of the first request of another owner that a leader received after heardAt
 	// aloneUntil is the end of the last period in which a leader may have expired it.
 	aloneUntil int64
-	leaving    bool // leaves, and its process ends
-	parting    bool // parts: it leaves when its ranges have moved
+	requests   []int64 // true times of its requests within the last requestWindow
+	leaving    bool    // leaves, and its process ends
+	parting    bool    // parts: it leaves when its ranges have moved
 	ops        []*operation
 	// forgone are the generations of leases that it dropped for a reason of its own, or that a leader
 	// recalled while they were valid.
 	forgone map[leasehold.Generation]bool
 	// granted are leases that it has been granted and has not served yet.
 	granted []leasehold.Lease
+	// token proves the end of the process; zero if it has no supervisor.
+	token table.DeathToken
 
 	promises promises
 	state    map[leasehold.Key]record
@@ -66,8 +69,10 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 		Owner: name, Session: session, Addr: o.label,
 		Weight: []float64{1, 1, 1, 0.5, 2}[o.Random.IntN(5)], Process: fmt.Sprintf("%s/%d", o.label, o.epoch),
 	}
+	o.supervise()
 	o.space.home[session], o.space.latest[name] = o, session
 	o.beyond, o.leaving, o.parting, o.ops, o.granted, o.renewed = false, false, false, nil, nil, 0
+	o.requests = nil
 	o.state, o.forgone = make(map[leasehold.Key]record), make(map[leasehold.Generation]bool)
 	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
 	o.keep = o.keepSuspended()
@@ -138,6 +143,9 @@ func (o *ownerHost) handle(what any) {
 	if o.alive && o.cfg.Agents && o.Chance(3) {
 		o.promise()
 	}
+	if o.alive && o.supervised() && o.Chance(64) {
+		o.forge()
+	}
 }
 
 func (o *ownerHost) step(e owner.Event) { o.do(o.machine.Step(o.now(), e)) }
@@ -148,6 +156,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 		switch a := a.(type) {
 		case owner.Send:
 			o.oracle.checkRequestedLeases(o, a.Request)
+			o.oracle.checkRequestRate(o)
 			o.toManagers(o.host, a.To, o.loaded(a.Request))
 		case owner.Publish:
 			o.oracle.checkGaps(o, a.View)
@@ -164,6 +173,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			if a.Cause == leasehold.CauseMoved {
 				o.oracle.addTransits(o, a.Leases)
 				o.oracle.addCarried(o, a.Leases)
+				o.nemesis.released(o)
 			}
 			for _, l := range a.Leases {
 				o.forgone[l.Generation] = o.forgone[l.Generation] || ownReason || a.Cause != leasehold.CauseExpired

@@ -15,13 +15,19 @@ func TestRatesAreWithinTheDriftBound(t *testing.T) {
 	}
 }
 
-func TestDefaultMixHasAllButTwo(t *testing.T) {
+func TestScenariosAreNotInTheDefaultMix(t *testing.T) {
 	mix := Kinds().Default()
-	if _, err := Kinds().Parse("default,manager-relapse=1,store-restore=1"); err != nil {
-		t.Error(err)
+	scenarios := []string{managerRelapse, storeRestore, moveFailover}
+	for _, kind := range scenarios {
+		if _, err := Kinds().Parse("default," + kind + "=1"); err != nil {
+			t.Error(err)
+		}
+		if mix[kind] != 0 {
+			t.Errorf("%s is in the default mix", kind)
+		}
 	}
-	if mix[managerRelapse]+mix[storeRestore] != 0 || len(mix) != len(faults)-2 {
-		t.Errorf("the default mix has %d of %d faults, want all but two", len(mix), len(faults))
+	if len(mix) != len(faults)-len(scenarios) {
+		t.Errorf("the default mix has %d of %d faults, want all but %v", len(mix), len(faults), scenarios)
 	}
 }
 

@@ -34,6 +34,13 @@ func (w *world) countFromZero() {
 		engine.Zero(w.Checks, NoLimping)
 		zeroNotes[byrecord.Notable](w, "election: ", byrecord.Notables())
 	}
+	if w.cfg.Supervised {
+		engine.Zero(w.Checks, I12Death)
+		engine.Zero(w.Branches, "death: at the end")
+		for _, name := range outcomeNames {
+			engine.Zero(w.Branches, "death: "+name)
+		}
+	}
 	if w.cfg.Agents {
 		engine.Zero(w.Branches, "owner: promised", "owner: held back for a promise")
 	}
@@ -74,19 +81,25 @@ func (c *Config) Run(seed uint64, text io.Writer) *engine.Result {
 	return w.Guard(w.run)
 }
 
-const restores = "only with restored stores"
+const (
+	restores    = "only with restored stores"
+	supervisors = "only with supervisors"
+)
 
 // defences are branches that no world reaches unless another part has a bug, and the reason.
 var defences = map[string]string{
-	"election: dismissed":      "only with appointed leaders",
-	"election: outranked":      "only where leaders are appointed",
-	"election: disbelieved":    "only where leaders are appointed",
-	"election: history lost":   restores,
-	"manager: copy":            "only with copied processes",
-	"manager: history lost":    restores,
-	"manager: log lost":        restores,
-	"election: record copied":  restores,
-	"owner: old grant refused": "a leader withdraws an unsent grant before it sends a later one",
+	"election: dismissed":           "only with appointed leaders",
+	"election: outranked":           "only where leaders are appointed",
+	"election: disbelieved":         "only where leaders are appointed",
+	"election: history lost":        restores,
+	"manager: copy":                 "only with copied processes",
+	"manager: died":                 supervisors,
+	"manager: late message":         supervisors,
+	"manager: death notice refused": supervisors,
+	"manager: history lost":         restores,
+	"manager: log lost":             restores,
+	"election: record copied":       restores,
+	"owner: old grant refused":      "a leader withdraws an unsent grant before it sends a later one",
 }
 
 // Unreachable reports whether a branch is one of defences.

@@ -26,6 +26,8 @@ type world struct {
 	lookups  []*lookupHost
 	hosts    []*host // by endpoint: managers, owners, lookups
 
+	reports []*deathReport // of all supervisors
+
 	store   *store
 	nemesis nemesis
 	oracle  *oracle
@@ -156,6 +158,9 @@ func (w *world) send(from, to int32, what any) {
 func (w *world) run() {
 	w.heal = w.Now + int64(w.cfg.Duration)
 	w.end = w.heal + int64(w.oracle.bound()) + int64(2*time.Second)
+	if w.cfg.Supervised {
+		w.end += int64(2 * prompt) // the crashes at the end
+	}
 	if w.cfg.Agents {
 		w.end += int64(time.Minute) // cleanup waits for agents' promises, one after the other
 	}
@@ -212,6 +217,8 @@ func (w *world) dispatch(e *engine.Event) {
 		if e.Epoch == h.epoch && h.alive && h.stopped != 0 && w.Now >= h.stopped {
 			h.unstop()
 		}
+	case deathReply:
+		what.receive()
 	case *storeAnswer:
 		if e.Epoch == h.epoch && h.alive && !what.request.done {
 			what.request.done = true
@@ -245,6 +252,9 @@ func (w *world) stopFaults() {
 	}
 	w.nemesis.heal()
 	w.After(w.oracle.bound(), w.oracle.recovered)
+	if w.cfg.Supervised {
+		w.After(w.oracle.bound()+prompt, w.oracle.crashesAtTheEnd)
+	}
 }
 
 func (w *world) managerIndex(id storage.ManagerID) int {

@@ -29,7 +29,7 @@ func TestPackagesCheckForLeaks(t *testing.T) {
 		case err != nil:
 			return err
 		case d.IsDir() && (rel == "lab/bench" || rel == "tools" || strings.HasPrefix(d.Name(), ".") && rel != "."):
-			return fs.SkipDir // other modules
+			return fs.SkipDir // measurements, and other modules
 		case !strings.HasSuffix(name, "_test.go"):
 			return nil
 		}

@@ -36,7 +36,7 @@ const dependencies = "docs/DEPENDENCIES.md"
 func modules() []string {
 	return []string{
 		".", "server", "lab", "examples", "cmd/leasehold", "cmd/leasehold-lab", "fence/fenceetcd", "fence/fenceredis",
-		"lab/bench/routing", "tools", "tools/buf", "tools/sbom",
+		"tools", "tools/buf", "tools/sbom",
 	}
 }
 

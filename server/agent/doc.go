@@ -27,7 +27,10 @@
 //     have expired, which takes longer. A proof that the agent's process is gone does not shorten that
 //     ([owner.Config.WaitForPredecessor]): it is not the process that acts.
 //   - the program is killed: its owner is closed when the program has been silent for the TTL that it
-//     joined with, or a second after its stream of events broke.
+//     joined with, or a second after its stream of events broke. If it has bound itself to its process, over
+//     a Unix socket, its owner is closed and its promises end as soon as the process has ended: no process
+//     relies on them any more. It is not the default: an id may be shared by processes, and a command that
+//     makes one request ends after it.
 //   - the computer is suspended: the agent finds its leases gone. The program's clock may have stopped,
 //     and v with it. It must use a clock that continues in sleep, or the wall clock too: see docs/AGENT.md.
 //

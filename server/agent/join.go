@@ -29,6 +29,7 @@ type joinRequest struct {
 	Name      string  `json:"name,omitempty" doc:"stable across restarts, unique among live programs (default addr)"`
 	Weight    float64 `json:"weight,omitempty" doc:"relative share of the keys (default 1)"`
 	Load      string  `json:"load,omitempty" enum:"checks,reported" doc:"checks: each successful check counts (the default); reported: the program reports costs"`
+	Process   bool    `json:"process,omitempty" doc:"only this process uses the leases, and they end with it at once; needs a unix: socket"`
 	TTLMS     *int64  `json:"ttl_ms,omitempty" doc:"maximum silence of the program, 1000 to 60000 (default 10000)"`
 	TimeoutMS *int64  `json:"timeout_ms,omitempty" doc:"time to wait for the leader, 100 to 60000 (default 10000)"`
 }
@@ -111,6 +112,16 @@ func (a *Agent) newSession(ctx context.Context, in *joinRequest) (_ *session, er
 	if err := a.may(ctx, holdMethod, s.namespace, in.owner()); err != nil {
 		return nil, err
 	}
+	if in.Process {
+		if s.process, err = processOf(ctx); err != nil {
+			return nil, err
+		}
+	}
+	defer func() {
+		if err != nil {
+			s.process.close()
+		}
+	}()
 	s.id, s.reported = rand.Text(), load == owner.LoadReported
 	if err := a.reserve(); err != nil {
 		return nil, err
@@ -164,6 +175,9 @@ func (a *Agent) admit(ctx context.Context, s *session, err error) (*session, err
 	}
 	a.sessions[s.id] = s
 	s.begin()
+	if s.process != nil {
+		a.running.Go(s.guardProcess)
+	}
 	caller, known := access.CallerFrom(ctx)
 	if known {
 		a.running.Go(func() { s.guardPermission(caller) })
@@ -197,7 +211,7 @@ func (a *Agent) known(r *http.Request) (*session, error) {
 	if err := a.may(r.Context(), holdMethod, s.namespace, s.owner.Name()); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, s.process.admit(r.Context())
 }
 
 func (a *Agent) remove(s *session) {

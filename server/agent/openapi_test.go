@@ -171,7 +171,7 @@ func requests() []struct {
 	}{
 		{"GET /healthz", "", nil},
 		{"GET /metrics", "", nil},
-		{"POST /v1/owners", "", object{"namespace": "test", "addr": "a:8080", "name": "a", "weight": 1.0, "load": "reported", "ttl_ms": 60000.0, "timeout_ms": 5000.0}},
+		{"POST /v1/owners", "", object{"namespace": "test", "addr": "a:8080", "name": "a", "weight": 1.0, "load": "reported", "process": false, "ttl_ms": 60000.0, "timeout_ms": 5000.0}},
 		{"POST /v1/owners/{id}/await", "", object{"name": "alice", "timeout_ms": 5000.0}},
 		{"POST /v1/owners/{id}/leases", "", object{}},
 		{"POST /v1/owners/{id}/check", "", object{"name": "alice"}},

@@ -66,7 +66,7 @@ func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 func (a *Agent) Serve(ctx context.Context, listener net.Listener) error {
 	// Streams have no end, so only their parts have deadlines.
 	server := &http.Server{
-		Handler: a, TLSConfig: a.cfg.TLS, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: a, TLSConfig: a.cfg.TLS, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ConnContext: withConn,
 		ErrorLog: slog.NewLogLogger(a.cfg.Logger.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)

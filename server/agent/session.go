@@ -20,6 +20,7 @@ type session struct {
 	ttl       time.Duration
 	reported  bool // the program reports its load
 	owner     *owner.Owner
+	process   *process // whose end ends the session; nil if other processes may use it
 	feed      feed
 
 	over chan struct{} // closed when the session starts to end

@@ -171,8 +171,16 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 		unknown *pflag.NotExistError
 		invalid *pflag.InvalidValueError
 	)
-	switch {
-	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+	switch given := cmd.Flags().Args(); {
+	case !cmd.HasParent() && len(given) > 0: // the flags of a misspelled command are no error: its name is
+		return rejectUnknownSubcommand(cmd, given)
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		letter := unknown.GetSpecifiedName()
+		if long := flagOfLetter(cmd.Root(), letter); long != "" {
+			return fmt.Errorf("unknown flag -%s, in other commands --%s; usage: %s", letter, long, cmd.UseLine())
+		}
+		return fmt.Errorf("unknown flag -%s; %q lists the flags", letter, cmd.CommandPath()+" --help")
+	case errors.As(err, &unknown):
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {
@@ -193,4 +201,17 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("--%s: %w", flag.Name, invalid.Unwrap())
 	}
 	return err
+}
+
+// flagOfLetter returns the name of the flag with a short form in any command; "" without one.
+func flagOfLetter(cmd *cobra.Command, letter string) string {
+	if f := cmd.Flags().ShorthandLookup(letter); f != nil {
+		return f.Name
+	}
+	for _, c := range cmd.Commands() {
+		if name := flagOfLetter(c, letter); name != "" {
+			return name
+		}
+	}
+	return ""
 }

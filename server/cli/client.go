@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/secure"
 	"github.com/leasehold-dev/leasehold/server/console"
@@ -201,33 +202,17 @@ func (c *Client) Explain(ctx context.Context, err error) error {
 	case errors.As(err, &ended) || errors.As(err, &trouble):
 		return err
 	case errors.As(err, &unreachable):
-		return Fail(c.explainUnreachable(err, unreachable.Reasons))
+		return Fail(Advised(err, c.connectAdvice(unreachable.Reasons)))
 	}
 	return c.explainRefusal(err)
 }
 
-// explainUnreachable adds advice to the reasons. A single reason is on the first line.
-func (c *Client) explainUnreachable(err error, reasons []string) error {
-	advice := c.connectAdvice(reasons)
-	if len(reasons) > 1 {
-		return Advised(err, advice)
-	}
-	reason := reasons[0]
-	if addr, _, _ := strings.Cut(reason, ": "); strings.Contains(reason, preface) {
-		reason = addr + ": the server closed the connection"
-	}
-	return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no manager answers: %s\n%s", reason, advice)
-}
-
-// preface is in gRPC's error if the server closes the connection before its HTTP/2 preface.
-const preface = "error reading server preface"
-
 func (c *Client) connectAdvice(reasons []string) string {
-	if !c.Security.Tls() && slices.ContainsFunc(reasons, func(why string) bool { return strings.Contains(why, preface) }) {
+	if !c.Security.Tls() && slices.ContainsFunc(reasons, func(why string) bool { return strings.Contains(why, wire.RequiresTLS) }) {
 		return "The server rejects plaintext. If the managers use TLS, pass your certificate with --tls-dir."
 	}
 	for _, why := range reasons {
-		if c.Security.Tls() && strings.Contains(why, "uses plaintext") {
+		if c.Security.Tls() && (strings.Contains(why, wire.NoTLS) || strings.Contains(why, wire.PerhapsNoTLS)) {
 			return "Start the manager with certificates, or omit them here."
 		}
 		if advice := SecureAdvice(errors.New(why)); advice != "" && c.Security.Tls() {

@@ -72,6 +72,8 @@ func NewRoot(name, short, long, example, version string) *cobra.Command {
 		// Run prints errors; a usage page would hide them.
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          rejectUnknownSubcommand, SuggestionsMinimumDistance: 2,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(explainFlagError)
@@ -128,7 +130,10 @@ func newHelpCommand() *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			explained, _, err := cmd.Root().Find(args)
+			explained, rest, err := cmd.Root().Find(args)
+			if err == nil && explained.HasSubCommands() {
+				err = rejectUnknownSubcommand(explained, rest)
+			}
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
+	"github.com/leasehold-dev/leasehold/internal/runtime/supervise"
 	"github.com/leasehold-dev/leasehold/secret"
 	"github.com/leasehold-dev/leasehold/server/settings"
 )
@@ -41,12 +42,13 @@ func markSettings(flags *pflag.FlagSet) {
 func IsSetting(f *pflag.Flag) bool { return f.Annotations[settingOf] != nil }
 
 // Fill sets flags of a command from the environment and a file. All commands share one environment
-// and one file, so settings of other commands are valid.
+// and one file, so settings of other commands are valid. The variable of a supervisor is not a setting.
 func Fill(cmd *cobra.Command, flags *pflag.FlagSet, file string) error {
 	environ, err := failpoint.Environ(os.Environ())
 	if err != nil {
 		return err
 	}
+	environ = slices.DeleteFunc(environ, func(v string) bool { return strings.HasPrefix(v, supervise.Variable+"=") })
 	return settings.Fill(flags, settings.Source{File: file, Environ: environ, Known: knownSettings(cmd.Root())})
 }
 

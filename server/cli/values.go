@@ -98,7 +98,7 @@ func reasonText(reason string) string {
 	case "joined", "gone":
 		words = "owners " + words
 	case "leaving":
-		words = "owner leaving"
+		words = "previous owner leaving"
 	case "order":
 		words = "ordered"
 	case "configured":

@@ -37,18 +37,18 @@ type cluster struct {
 }
 
 const (
-	// startTimeout bounds the start of all managers, and of all owners. They compete for few
-	// processors.
-	startTimeout = 60 * time.Second
+	// patience bounds the time until the cluster has started or recovered. Its processes compete
+	// for few processors.
+	patience     = 90 * time.Second
 	adminTimeout = time.Second // of one request to one manager
 )
 
-func newCluster(cfg Config, fail func(error)) (*cluster, error) {
+func newCluster(cfg Config, j *journal, fail func(error)) (*cluster, error) {
 	dir, err := os.MkdirTemp("", "leasehold-demo-")
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{cfg: cfg, dir: dir, oracle: oracle.New(cfg.Users), journal: newJournal(), fail: fail}
+	c := &cluster{cfg: cfg, dir: dir, oracle: oracle.New(cfg.Users), journal: j, fail: fail}
 	owners := named("owner-", cfg.Owners)
 	if cfg.TLS {
 		if c.certificates, err = newCertificates(filepath.Join(dir, "pki"), named("m", cfg.Managers), owners); err != nil {
@@ -99,15 +99,24 @@ func (c *cluster) start(ctx context.Context) error {
 	if err := c.startManagers(); err != nil {
 		return err
 	}
-	if err := c.awaitStart(ctx, "a leader", c.createNamespace); err != nil {
-		return err
+	if err := await(ctx, "waiting for a leader", c.createNamespace); err != nil {
+		return c.withManagerLog(err)
+	}
+	for _, m := range c.managers.All {
+		c.journal.add("the dashboard of %s is at %s", m.Name, c.cfg.scheme()+"://"+m.Member.HTTP+"/")
+	}
+	if !c.cfg.TLS {
+		c.journal.add("to watch the cluster: leasehold top --managers %s", strings.Join(c.managers.Addrs(), ","))
 	}
 	for _, o := range c.owners {
 		if err := o.Start(); err != nil {
 			return err
 		}
 	}
-	return c.awaitStart(ctx, "an owner for every key", c.settled)
+	if err := await(ctx, "waiting for an owner for every key", c.settled); err != nil {
+		return c.withManagerLog(err)
+	}
+	return nil
 }
 
 func (c *cluster) startManagers() error {
@@ -119,55 +128,20 @@ func (c *cluster) startManagers() error {
 	return nil
 }
 
-func (c *cluster) awaitStart(ctx context.Context, what string, try func(context.Context) error) error {
-	err := await(ctx, "waiting for "+what, startTimeout, try)
-	if err != nil && ctx.Err() == nil {
-		err = c.withManagerLog(err)
-	}
-	return err
-}
-
 func (c *cluster) withManagerLog(err error) error {
 	return fmt.Errorf("%w; %s", err, proc.Tail(c.managers.All[0].Launch.Log))
 }
 
 // createNamespace creates the namespace. It fails while there is no leader.
 func (c *cluster) createNamespace(ctx context.Context) error {
-	led, err := c.leader(ctx, 0)
-	if err != nil {
-		return err
-	}
-	_, err = c.managers.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{
+	_, err := c.managers.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{
 		Name:   string(namespace),
 		Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease), Renew: int64(c.cfg.renew())},
 		// All servers share the processors of this computer. Several moves at a time would not
 		// end sooner, but each would wait for the others while its keys have no owner.
 		Moves: 1,
 	})
-	if err != nil {
-		return err
-	}
-	c.journal.add("%s leads", led.Name)
-	for _, m := range c.managers.All {
-		c.journal.add("the dashboard of %s is at %s", m.Name, c.page(m))
-	}
-	return nil
-}
-
-// page is the URL of a manager's dashboard. With TLS a browser needs a certificate for it.
-func (c *cluster) page(m *proc.Manager) string { return c.cfg.scheme() + "://" + m.Member.HTTP + "/" }
-
-type leadership struct {
-	*proc.Manager
-	term leasehold.Term
-}
-
-func (c *cluster) leader(ctx context.Context, after leasehold.Term) (leadership, error) {
-	m, term, err := c.managers.Leader(ctx)
-	if err == nil && term <= after {
-		err = leasehold.Errorf("demo", leasehold.ErrNotLeader, "", "there is no leader after term %d", after)
-	}
-	return leadership{m, term}, err
+	return err
 }
 
 func (c *cluster) members(ctx context.Context) (map[string]admin.Owner, error) {
@@ -250,12 +224,12 @@ func (c *cluster) close() error {
 // poll is the interval at which a condition is checked that is waited for.
 const poll = 20 * time.Millisecond
 
-// await tries something until there is no error. After the timeout it returns the last error.
-func await(ctx context.Context, what string, timeout time.Duration, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// await tries something until there is no error. If it takes too long it returns the last error.
+func await(ctx context.Context, what string, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := proc.Until(ctx, try); err != nil {
-		return leasehold.Errorf("demo", leasehold.ErrUnavailable, "", "%s: not within %v: %w", what, timeout, err)
+		return leasehold.Errorf("demo", leasehold.ErrUnavailable, "", "%s: not within %v: %w", what, patience, err)
 	}
 	return nil
 }

@@ -69,9 +69,6 @@ const (
 	minOutage = time.Second
 	maxLease  = time.Minute
 	maxUsers  = 2_000_000
-	maxRate   = 100_000
-	maxProcs  = 64
-	maxRounds = 1_000_000
 )
 
 // DefaultConfig is for a computer with two processors.
@@ -91,12 +88,8 @@ func (c *Config) Validate() error {
 		flag              string
 		value, from, upTo int
 	}{
-		{"managers", c.Managers, 3, 9},
-		{"owners", c.Owners, 2, maxProcs},
-		{"users", c.Users, 1, maxUsers},
-		{"rate", c.Rate, 1, maxRate},
-		{"value-size", c.ValueSize, 1, maxText},
-		{"rounds", c.Rounds, 0, maxRounds},
+		{"managers", c.Managers, 3, 9}, {"owners", c.Owners, 2, 64}, {"users", c.Users, 1, maxUsers}, {"rate", c.Rate, 1, 100_000},
+		{"value-size", c.ValueSize, 1, maxText}, {"rounds", c.Rounds, 0, 1_000_000},
 	} {
 		if n.value < n.from || n.value > n.upTo {
 			return bad("--%s %d: want %d to %d", n.flag, n.value, n.from, n.upTo)

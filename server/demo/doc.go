@@ -1,42 +1,24 @@
 // Package demo runs a whole Leasehold on one computer and breaks it: managers, servers of a
 // small presence service, callers, and a nemesis that kills the leader and the servers
 // meanwhile. Or it restarts all servers, one after the other, without any loss; or it kills all
-// managers for a time.
-//
-// Managers and servers are processes of their own, so that a kill is a real kill -9, and a
-// restart a real SIGTERM, on which a server moves its state to the others. Callers and
-// nemesis are goroutines of the parent. No process outlives the parent (package proc).
+// managers for a time. Managers and servers are processes, callers and nemesis goroutines of the
+// parent. No process outlives the parent (package proc).
 //
 // A server is what a user of the libraries would write: an HTTP server with a leasemap
-// (server.go, handler.go). Callers send HTTP requests with leasehttp's Transport, which routes
-// each to the owner of its key (request.go).
+// (server.go, handler.go). Callers send HTTP requests with leasehttp's Transport (request.go).
 //
-// # Dual ownership
+// Dual ownership: every server checks its leases on the keys of all users continuously, and sends
+// the checks that succeeded, and those of each request, through a pipe to the parent, with the
+// time on the clock that all processes of a computer share. An oracle compares them (package
+// oracle), independently of the lease table. Killed processes have no stale state, so servers are
+// also stopped for longer than their leases last, and resumed (faults.go).
 //
-// Every server checks its leases on the keys of all users continuously. It sends the
-// checks that succeeded, and those of each request, through a pipe to the parent, with the time
-// on the clock that all processes of a computer share. An oracle compares them (package
-// oracle). It detects if two servers acted as owners
-// of a key for longer than a round of checks, independently of the lease table.
-//
-// Killed processes have no stale state. So servers are also stopped for longer than their leases
-// last, and resumed with stale state (faults.go).
-//
-// # Lost state
-//
-// Callers number their writes and record the acknowledged ones. An older answer is
+// Lost state: callers number their writes and record the acknowledged ones. An older answer is
 // stale (users.go). An answer without it is right only if a loss that covers the key is notified
-// soon; otherwise the loss was silent (tally.go). The text of each status is unique, so that one
-// is not taken for another.
+// soon; otherwise the loss was silent (tally.go). Before a rolling restart or an outage every user
+// sets a status, and after it every one is read (everyone.go).
 //
-// Before a rolling restart or an outage every user sets a status, and after it every one is
-// read (everyone.go). There are no other faults: so each loss was caused by them.
-//
-// # Availability
-//
-// Requests are due at a steady rate, whatever the result of earlier ones, and count from
-// when they were due (load.go). One that succeeds within a second counts as served. All are
-// repeated until they succeed, which is another figure (report.go).
-//
-// A prober measures for how long a key has no answer while it moves (probe.go).
+// Availability: requests are due at a steady rate, whatever the result of earlier ones, and count
+// from when they were due (load.go). A prober measures for how long a key has no answer while it
+// moves (probe.go).
 package demo

@@ -22,18 +22,18 @@ const everyoneTimeout = 30 * time.Second
 
 // fill has every user set a status for the first time. The users must not be in use.
 func (l *load) fill(ctx context.Context, progress func(done int)) error {
-	return l.everyone(ctx, "filling the servers", progress, func(u *user) status {
+	return l.everyone(ctx, l.users.each(l.cfg.Users), progress, func(u *user) status {
 		u.last = 1
 		return status{User: u.name(), Number: u.last, Text: u.text(u.last, l.cfg.ValueSize)}
-	}, func(u *user, _ reply) { u.acked = 1 })
+	}, func(u *user, _ status) { u.acked = 1 })
 }
 
 // lookThrough reads the status of every user, and judges each as one that the user has
 // read. The users must not be in use.
 func (l *load) lookThrough(ctx context.Context, progress func(done int)) error {
-	return l.everyone(ctx, "looking all keys through", progress, readStatus, func(u *user, r reply) {
+	return l.everyone(ctx, l.users.each(l.cfg.Users), progress, readStatus, func(u *user, s status) {
 		l.tally.count(func(c *counts) { c.LookedUp++ })
-		l.judge(u, 0, r.Number, r.Sum == sumOf(u.text(r.Number, l.cfg.ValueSize)))
+		l.judge(u, 0, s)
 	})
 }
 
@@ -41,11 +41,11 @@ func readStatus(u *user) status { return status{User: u.name()} }
 
 // everyone sends one question for each user to the owner of its key, until all have been
 // answered.
-func (l *load) everyone(ctx context.Context, what string, progress func(int), ask func(*user) status, answered func(*user, reply)) error {
-	left, since, done := l.users.each(), time.Now(), 0
+func (l *load) everyone(ctx context.Context, left []*user, progress func(int), ask func(*user) status, answered func(*user, status)) error {
+	since, done := time.Now(), 0
 	for len(left) > 0 {
-		refused, err := l.askAll(ctx, left, ask, func(u *user, r reply) {
-			answered(u, r)
+		refused, err := l.askAll(ctx, left, ask, func(u *user, s status) {
+			answered(u, s)
 			done++
 			since = time.Now()
 			progress(done)
@@ -54,7 +54,7 @@ func (l *load) everyone(ctx context.Context, what string, progress func(int), as
 		switch {
 		case len(left) == 0:
 		case time.Since(since) > everyoneTimeout:
-			return fmt.Errorf("%s: %d of %d keys have had no answer for %v: %w", what, len(left), len(l.users), everyoneTimeout, err)
+			return fmt.Errorf("%d keys have had no answer for %v: %w", len(left), everyoneTimeout, err)
 		case !proc.Pause(ctx, poll):
 			return ctx.Err()
 		}
@@ -64,39 +64,41 @@ func (l *load) everyone(ctx context.Context, what string, progress func(int), as
 
 // askAll sends one question for each user, and returns those that were refused with the
 // last reason. Answered is called by one goroutine at a time.
-func (l *load) askAll(ctx context.Context, us []*user, ask func(*user) status, answered func(*user, reply)) ([]*user, error) {
-	servers, refused := l.byServer(us)
-	err := error(leasehold.ErrNoOwner)
+func (l *load) askAll(ctx context.Context, us []*user, ask func(*user) status, answered func(*user, status)) (refused []*user, last error) {
+	servers := make(map[string][]*user)
+	for _, u := range us {
+		if addr, ok := l.table.Find(u.key); ok {
+			servers[addr] = append(servers[addr], u)
+		} else {
+			refused, last = append(refused, u), leasehold.ErrNoOwner
+		}
+	}
 	var mu sync.Mutex
 	var asking errgroup.Group
 	asking.SetLimit(maxConcurrentBatches)
 	for addr, owned := range servers {
 		for batch := range slices.Chunk(owned, maxBatch) {
 			asking.Go(func() error {
-				replies, failed := l.askBatch(ctx, addr, batch, ask)
+				answers, err := l.askBatch(ctx, addr, batch, ask)
 				mu.Lock()
 				defer mu.Unlock()
-				if failed != nil {
-					refused, err = append(refused, batch...), failed
-					return nil
-				}
-				for i, r := range replies {
-					if r.Refused {
-						refused, err = append(refused, batch[i]), leasehold.ErrNotOwner
+				for i, u := range batch {
+					if err != nil || answers[i].Refused {
+						refused, last = append(refused, u), err
 					} else {
-						answered(batch[i], r)
+						answered(u, answers[i])
 					}
 				}
 				return nil
 			})
 		}
 	}
-	_ = asking.Wait() // the errors are in err
-	return refused, err
+	_ = asking.Wait() // the errors are in last
+	return refused, last
 }
 
 // askBatch sends the questions for some users, maxBatch at most, to one server.
-func (l *load) askBatch(ctx context.Context, addr string, batch []*user, ask func(*user) status) ([]reply, error) {
+func (l *load) askBatch(ctx context.Context, addr string, batch []*user, ask func(*user) status) ([]status, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	questions := make([]status, len(batch))
@@ -107,24 +109,10 @@ func (l *load) askBatch(ctx context.Context, addr string, batch []*user, ask fun
 	if err != nil {
 		return nil, err
 	}
-	replies := make([]reply, 0, len(batch))
-	if err = exchange(ctx, l.direct, http.MethodPost, l.scheme+"://"+addr+"/presence", body, &replies); err != nil {
-		return nil, err
+	var answers []status
+	err = exchange(ctx, l.direct, http.MethodPost, l.scheme+"://"+addr+"/presence", body, &answers)
+	if err == nil && len(answers) != len(batch) {
+		err = leasehold.Errorf("batch", leasehold.ErrInternal, addr, "%d answers to %d questions", len(answers), len(batch))
 	}
-	if len(replies) != len(batch) {
-		return nil, leasehold.Errorf("batch", leasehold.ErrInternal, addr, "%d replies to %d questions", len(replies), len(batch))
-	}
-	return replies, nil
-}
-
-func (l *load) byServer(us []*user) (servers map[string][]*user, unowned []*user) {
-	servers = make(map[string][]*user)
-	for _, u := range us {
-		if addr, ok := l.table.Find(u.key); ok {
-			servers[addr] = append(servers[addr], u)
-		} else {
-			unowned = append(unowned, u)
-		}
-	}
-	return servers, unowned
+	return answers, err
 }

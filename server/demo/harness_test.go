@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -89,7 +90,7 @@ func TestDualOwnershipIsDetected(t *testing.T) {
 	ctx, fail := context.WithCancelCause(t.Context())
 	c := &cluster{
 		cfg: cfg, managers: &proc.Managers{All: []*proc.Manager{{Member: proc.Member{Addr: addr}}}, Client: dialed}, admin: a,
-		oracle: oracle.New(cfg.Users), journal: newJournal(), fail: fail,
+		oracle: oracle.New(cfg.Users), journal: &journal{out: io.Discard}, fail: fail,
 	}
 	wait(t, c.createNamespace)
 	for _, name := range []string{"ann", "bob"} {
@@ -129,7 +130,7 @@ func requestFromAll(t *testing.T, addrs []string, n int) int {
 	defer client.CloseIdleConnections()
 	accepted := 0
 	for range 3 {
-		for _, u := range newUsers(n).each() {
+		for _, u := range newUsers(n).each(n) {
 			for _, addr := range addrs {
 				response, err := client.Get("http://" + addr + "/presence/" + u.name())
 				if err != nil {
@@ -186,7 +187,7 @@ func startOwner(t *testing.T, c *cluster, name string, args ...string) *proc.Pro
 
 func wait(t *testing.T, try func(context.Context) error) {
 	t.Helper()
-	if err := await(t.Context(), t.Name(), 30*time.Second, try); err != nil {
+	if err := await(t.Context(), t.Name(), try); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -213,7 +214,7 @@ func TestFailedProcessIsReported(t *testing.T) {
 	}
 	cfg := DefaultConfig()
 	cfg.Program = program
-	_, err = Run(t.Context(), cfg, func(Snapshot) {})
+	_, err = Run(t.Context(), cfg, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "the disk is full of toys") {
 		t.Errorf("got %v", err)
 	}

@@ -100,25 +100,20 @@ func (l *load) send(sending, requests, whole context.Context) {
 		}
 		for ; time.Since(at) >= 0 && sending.Err() == nil; at = at.Add(tick) {
 			total := int(at.Sub(begin).Seconds() * float64(l.cfg.Rate))
+			l.republish(requests, whole, 1+total-sent)
 			for ; sent < total; sent++ {
 				u := &l.users[l.rand.IntN(len(l.users))]
 				l.enqueue(requests, whole, u, due{at: at, set: l.rand.IntN(10) < setTenths})
 			}
-			l.republish(requests, whole)
 		}
 	}
 }
 
 // republish has users who lost their status make a request now, besides those that are due
 // and at the same rate: a loss may affect all users at once.
-func (l *load) republish(requests, whole context.Context) {
-	for range 1 + int(tick.Seconds()*float64(l.cfg.Rate)) {
-		select {
-		case u := <-l.lost:
-			l.enqueue(requests, whole, u, due{at: time.Now()})
-		default:
-			return
-		}
+func (l *load) republish(requests, whole context.Context, most int) {
+	for ; most > 0 && len(l.lost) > 0; most-- {
+		l.enqueue(requests, whole, <-l.lost, due{at: time.Now()})
 	}
 }
 
@@ -173,7 +168,7 @@ func (l *load) followLosses(ctx context.Context) {
 			break
 		}
 		l.tally.addLoss(loss, l.byRestart(loss))
-		for _, u := range l.users.within(loss.Range).each() {
+		for _, u := range l.users.within(loss.Range) {
 			notified := u.lost.Swap(true)
 			l.tally.explain(u)
 			if notified {

@@ -18,21 +18,25 @@ import (
 // an owner at a time; both may overlap.
 type nemesis struct {
 	cluster *cluster
-	load    *load     // set before run
-	begin   time.Time // set by run
+	load    *load
+	begin   time.Time
 
 	mu     sync.Mutex
 	faults FaultCounts
 }
 
-func newNemesis(c *cluster) *nemesis {
-	return &nemesis{cluster: c, faults: FaultCounts{FailoverMillis: []int64{}}}
+func newNemesis(c *cluster, l *load) *nemesis {
+	return &nemesis{cluster: c, load: l, begin: time.Now(), faults: FaultCounts{FailoverMillis: []int64{}}}
 }
 
 func (n *nemesis) count(change func(*FaultCounts)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	change(&n.faults)
+}
+
+func (n *nemesis) countMove(share float64) {
+	n.count(func(f *FaultCounts) { f.MovedRanges, f.MovedShare = f.MovedRanges+1, f.MovedShare+share })
 }
 
 func (n *nemesis) sum() FaultCounts {
@@ -67,13 +71,11 @@ func (n *nemesis) run(ctx context.Context) {
 	var renewing sync.WaitGroup
 	defer renewing.Wait()
 	if n.cluster.certificates != nil {
-		renewing.Go(func() {
-			n.try(ctx, nil, func(ctx context.Context, _ *rand.Rand) error { return n.renewCertificates(ctx) })
-		})
+		renewing.Go(func() { n.try(ctx, nil, n.renewCertificates) })
 	}
 	switch {
 	case n.cluster.cfg.Rolling:
-		n.roll(ctx)
+		n.try(ctx, nil, n.roll)
 	case n.cluster.cfg.Outage > 0:
 		n.try(ctx, nil, n.outage)
 	default:
@@ -94,14 +96,7 @@ func (n *nemesis) kill(ctx context.Context) {
 	left := n.left()
 	var both sync.WaitGroup
 	both.Go(func() { n.repeat(ctx, leaders, min(firstLeaderKill, left/4), n.killLeader) })
-	both.Go(func() {
-		first := n.killOwner
-		n.repeat(ctx, owners, min(firstOwnerKill, left/2), func(ctx context.Context, random *rand.Rand) error {
-			next := first
-			first = n.strikeOwner
-			return next(ctx, random)
-		})
-	})
+	both.Go(func() { n.repeat(ctx, owners, min(firstOwnerKill, left/2), n.strikeOwner) })
 	both.Wait()
 }
 
@@ -142,24 +137,30 @@ func (n *nemesis) left() time.Duration {
 	return n.cluster.cfg.For - time.Since(n.begin)
 }
 
+// expiry is longer than the leader waits for a silent owner, if it is not replaced.
+func (n *nemesis) expiry() time.Duration { return n.cluster.cfg.Lease*6/5 + 2*time.Second }
+
+// mayStop reports whether there is time to stop an owner, and so much after that.
+func (n *nemesis) mayStop(after time.Duration) bool {
+	return proc.CanPause && n.left() >= n.expiry()+after
+}
+
 // between draws a duration.
 func between(random *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(random.Int64N(int64(most-least)))
 }
 
-// A baseline is the state before a fault that must not cost leases: the processes of the
-// owners, and the number of losses so far.
+// A baseline is the state before a fault that must not cost leases: the incarnations of the
+// owners, by name, and the number of losses so far.
 type baseline struct {
-	lives  map[string]int // by name, of the owners that live
-	losses int
+	incarnations map[string]int
+	losses       int
 }
 
 func (n *nemesis) baseline() baseline {
-	b := baseline{lives: make(map[string]int), losses: len(n.load.tally.lossesAfter(0))}
+	b := baseline{incarnations: make(map[string]int), losses: len(n.load.tally.lossesAfter(0))}
 	for _, o := range n.cluster.owners {
-		if life := o.Incarnation(); life > 0 {
-			b.lives[o.Name] = life
-		}
+		b.incarnations[o.Name] = o.Incarnation()
 	}
 	return b
 }
@@ -168,7 +169,7 @@ func (n *nemesis) baseline() baseline {
 func (c *cluster) survivors(since baseline) map[string]bool {
 	names := make(map[string]bool)
 	for _, o := range c.owners {
-		if life := o.Incarnation(); life > 0 && life == since.lives[o.Name] {
+		if i := o.Incarnation(); i > 0 && i == since.incarnations[o.Name] {
 			names[o.Name] = true
 		}
 	}

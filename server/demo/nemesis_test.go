@@ -147,8 +147,7 @@ func TestLostLeasesAreThoseOfSurvivors(t *testing.T) {
 		c.owners = append(c.owners, startOwner(t, c, name, "sleeper"))
 	}
 	l, _ := newTestLoad(&Config{Users: 1}, &aTable{})
-	n := newNemesis(c)
-	n.load = l
+	n := newNemesis(c, l)
 	lose := func(owner leasehold.OwnerID, cause leasehold.Cause) {
 		l.tally.addLoss(leasehold.Loss{Owner: owner, Cause: cause}, false)
 	}

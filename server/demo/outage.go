@@ -23,74 +23,34 @@ const (
 // the statuses, and serve them again when a manager leads.
 func (n *nemesis) outage(ctx context.Context, _ *rand.Rand) error {
 	c := n.cluster
-	if !proc.Pause(ctx, beforeOutage) {
-		return ctx.Err()
-	}
-	led, err := c.awaitLeader(ctx, 0)
+	proc.Pause(ctx, beforeOutage)
+	_, term, err := c.awaitLeader(ctx, 0)
 	if err != nil {
 		return err
 	}
-	before, err := c.admin.Ranges(ctx, string(namespace), "")
+	before, err := c.leases(ctx)
 	if err != nil {
 		return err
 	}
 	if err := n.absentManagers(ctx); err != nil {
 		return err
 	}
-	if led, err = c.awaitLeader(ctx, led.term); err != nil {
+	led, _, err := c.awaitLeader(ctx, term)
+	if err != nil {
 		return err
 	}
 	returned := time.Now()
-	c.journal.add("all managers were started again after %.1f s, and %s leads", c.cfg.Outage.Seconds(), led.Name)
-	if err := n.load.awaitAnswers(ctx); err != nil {
+	c.journal.add("all managers were started again, and %s leads", led.Name)
+	err = n.load.everyone(ctx, n.load.users.each(maxAsked), func(int) {}, readStatus, func(*user, status) {})
+	if err != nil {
 		return err
 	}
 	n.count(func(f *FaultCounts) { f.AfterReturn = time.Since(returned).Seconds() })
 	c.journal.add("all keys have an answer %d ms after that", time.Since(returned).Milliseconds())
-	return n.judgeOutage(ctx, before)
-}
-
-// absentManagers kills all managers, and starts them again when the outage is over.
-func (n *nemesis) absentManagers(ctx context.Context) error {
-	c := n.cluster
-	var killing sync.WaitGroup
-	for _, m := range c.managers.All {
-		killing.Go(m.Kill)
-	}
-	killing.Wait()
-	begin := time.Now()
-	c.journal.add("killed all %d managers", len(c.managers.All))
-	suspended := min(c.cfg.Lease, c.cfg.Outage)
-	if !proc.Pause(ctx, suspended) {
-		return ctx.Err()
-	}
-	if left := c.cfg.Outage - suspended; left > 0 {
-		c.journal.add("servers have suspended their leases and keep the statuses; managers return in %.1f s", left.Seconds())
-		if !proc.Pause(ctx, left) {
-			return ctx.Err()
-		}
-	}
-	n.count(func(f *FaultCounts) { f.OutageSeconds = time.Since(begin).Seconds() })
-	return c.startManagers()
-}
-
-// judgeOutage counts the leases that were resumed, and waits until the requests that waited
-// for the end of the outage are answered.
-func (n *nemesis) judgeOutage(ctx context.Context, before admin.Ranges) error {
-	c := n.cluster
-	var after admin.Ranges
-	err := await(ctx, "listing the leases", recoveryTimeout, func(ctx context.Context) (err error) {
-		after, err = c.admin.Ranges(ctx, string(namespace), "")
-		return err
-	})
-	if err != nil {
+	if err := n.countResumed(ctx, before); err != nil {
 		return err
 	}
-	if kept := sameLeases(before.Ranges, after.Ranges); c.cfg.Outage > c.cfg.Lease { // or none was suspended
-		n.count(func(f *FaultCounts) { f.ResumedRanges = kept })
-		c.journal.add("%d of %d ranges are held under the same generation as before", kept, len(before.Ranges))
-	}
-	return await(ctx, "waiting for the requests of the outage", 2*recoveryTimeout, func(context.Context) error {
+	return await(ctx, "waiting for the requests of the outage", func(context.Context) error {
 		if waiting := n.load.waiting.Load(); waiting > int64(c.cfg.Rate) {
 			return fmt.Errorf("%d requests wait", waiting)
 		}
@@ -98,32 +58,56 @@ func (n *nemesis) judgeOutage(ctx context.Context, before admin.Ranges) error {
 	})
 }
 
-// sameLeases counts the leases that are held before and after, with the same generation.
-func sameLeases(before, after []admin.Range) (same int) {
-	type lease struct {
-		admin.Interval
-		leasehold.Generation
+// absentManagers kills all managers, and starts them again when the outage is over.
+func (n *nemesis) absentManagers(ctx context.Context) error {
+	c, begin := n.cluster, time.Now()
+	var killing sync.WaitGroup
+	for _, m := range c.managers.All {
+		killing.Go(m.Kill)
 	}
-	held := make(map[lease]bool)
-	for _, r := range after {
-		held[lease{r.Interval, r.Generation}] = r.Owner != ""
+	killing.Wait()
+	c.journal.add("killed all %d managers for %v; servers suspend their leases after %v, and keep the statuses", len(c.managers.All), c.cfg.Outage, c.cfg.Lease)
+	if !proc.Pause(ctx, c.cfg.Outage) {
+		return ctx.Err()
 	}
-	for _, r := range before {
-		if held[lease{r.Interval, r.Generation}] {
-			same++
-		}
-	}
-	return same
+	n.count(func(f *FaultCounts) { f.OutageSeconds = time.Since(begin).Seconds() })
+	return c.startManagers()
 }
 
-// awaitAnswers reads keys that are spread over the key space until each has an answer.
-func (l *load) awaitAnswers(ctx context.Context) error {
-	left := l.users.spread(maxAsked)
-	return await(ctx, "waiting until all keys are served", recoveryTimeout, func(ctx context.Context) error {
-		var err error
-		if left, err = l.askAll(ctx, left, readStatus, func(*user, reply) {}); len(left) == 0 {
-			return nil //nolint:nilerr // it is the reason of those that are left
+// A held is the identity of a lease.
+type held struct {
+	admin.Interval
+	leasehold.Generation
+}
+
+func (c *cluster) leases(ctx context.Context) (leases map[held]bool, err error) {
+	err = await(ctx, "listing the leases", func(ctx context.Context) error {
+		table, err := c.admin.Ranges(ctx, string(namespace), "")
+		leases = make(map[held]bool)
+		for _, r := range table.Ranges {
+			leases[held{r.Interval, r.Generation}] = r.Owner != ""
 		}
 		return err
 	})
+	return leases, err
+}
+
+// countResumed counts the leases that were suspended, and are held under the same generation.
+func (n *nemesis) countResumed(ctx context.Context, before map[held]bool) error {
+	if n.cluster.cfg.Outage <= n.cluster.cfg.Lease {
+		return nil // none was suspended
+	}
+	after, err := n.cluster.leases(ctx)
+	if err != nil {
+		return err
+	}
+	kept := 0
+	for lease := range before {
+		if after[lease] {
+			kept++
+		}
+	}
+	n.count(func(f *FaultCounts) { f.ResumedRanges = kept })
+	n.cluster.journal.add("%d of %d ranges are held under the same generation as before", kept, len(before))
+	return nil
 }

@@ -26,8 +26,7 @@ type Report struct {
 	Interrupted bool   `json:"interrupted"` // it ended before its time
 	Kept        string `json:"kept,omitempty"`
 
-	unanswered int           // requests of the prober that failed
-	outage     time.Duration // that was configured
+	outage time.Duration // that was configured
 }
 
 // CallCounts is about requests. They are due at a steady rate, of users drawn at random,
@@ -114,11 +113,11 @@ func (r *Report) Violation() string {
 			what = append(what, fmt.Sprintf(text, n))
 		}
 	}
-	say(r.DualOwnership, "%d times two owners held a key at the same time")
-	say(r.GenerationReversals, "%d times the generation of a key did not rise")
-	say(r.StaleAnswers, "%d answers were older than what had been acknowledged")
-	say(r.SilentLosses, "%d statuses that had been acknowledged were gone, and no loss was notified")
-	say(r.Garbled, "%d answers were not what the user had set")
+	say(r.DualOwnership, "instants at which two owners held a key: %d")
+	say(r.GenerationReversals, "generations of a key that did not rise: %d")
+	say(r.StaleAnswers, "answers older than what had been acknowledged: %d")
+	say(r.SilentLosses, "acknowledged statuses that were gone without a notified loss: %d")
+	say(r.Garbled, "answers that were not what the user had set: %d")
 	if r.violation != "" {
 		what = append(what, r.violation)
 	}
@@ -131,18 +130,16 @@ func (r *Report) Shortfall() string {
 	switch {
 	case r.Failures > 0:
 		return fmt.Sprintf("%d of %d requests failed", r.Failures, r.Requests)
-	case r.unanswered > 0:
-		return fmt.Sprintf("%d requests of the prober failed", r.unanswered)
 	case r.LeasesLostInFailover > 0:
-		return fmt.Sprintf("%d leases were lost because the leader was replaced; a longer --lease, or a computer with less to do, survives that", r.LeasesLostInFailover)
+		return fmt.Sprintf("leases lost because the leader was replaced: %d; a longer --lease, or a computer with less to do, survives that", r.LeasesLostInFailover)
 	case r.LostToRenewal > 0:
-		return fmt.Sprintf("%d leases were lost while certificates were renewed", r.LostToRenewal)
+		return fmt.Sprintf("leases lost while certificates were renewed: %d", r.LostToRenewal)
 	case r.unjudged > 0:
-		return fmt.Sprintf("%d operations were on keys that the oracle had no room for", r.unjudged)
+		return fmt.Sprintf("operations on keys that the oracle had no room for: %d", r.unjudged)
 	case r.ByOutage > 0:
-		return fmt.Sprintf("%d ranges lost their state because no manager ran, though their owners did", r.ByOutage)
+		return fmt.Sprintf("ranges that lost their state because no manager ran, though their owners did: %d", r.ByOutage)
 	case r.ByRestart > 0:
-		return fmt.Sprintf("%d ranges lost their state because owners were restarted, which should move it", r.ByRestart)
+		return fmt.Sprintf("ranges that lost their state because owners were restarted, which should move it: %d", r.ByRestart)
 	case r.Interrupted:
 		return ""
 	case r.TLS && r.Renewed == 0:
@@ -161,7 +158,7 @@ func (r *Report) unshown() string {
 	case r.Rolling && r.Restarts == 0:
 		return "no owner was restarted"
 	case r.Rolling && r.MovedRanges == 0:
-		return fmt.Sprintf("%d owners were restarted, and no range has moved", r.Restarts)
+		return fmt.Sprintf("no range has moved; owners restarted: %d", r.Restarts)
 	case r.outage > 0 && r.OutageSeconds == 0:
 		return "the managers were not killed"
 	case kept && r.LookedUp < r.Keys:
@@ -169,9 +166,9 @@ func (r *Report) unshown() string {
 	case kept:
 		return ""
 	case r.OwnersKilled == 0 || r.LeadersKilled == 0:
-		return fmt.Sprintf("%d owners and %d leaders were killed, want at least one of each", r.OwnersKilled, r.LeadersKilled)
+		return fmt.Sprintf("killed owners: %d, killed leaders: %d; want at least one of each", r.OwnersKilled, r.LeadersKilled)
 	case r.Losses == 0:
-		return fmt.Sprintf("%d owners were killed, and no loss was notified", r.OwnersKilled)
+		return fmt.Sprintf("no loss was notified; killed owners: %d", r.OwnersKilled)
 	}
 	return ""
 }

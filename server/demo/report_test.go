@@ -16,31 +16,30 @@ func TestReport(t *testing.T) {
 		violation, shortfall string
 	}{
 		{"fine", func(*Report) {}, "", ""},
-		{"dual", func(r *Report) { r.DualOwnership, r.violation = 3, "key 7" }, "3 times two owners held a key at the same time; key 7", ""},
-		{"reversal", func(r *Report) { r.GenerationReversals = 1 }, "1 times the generation", ""},
-		{"stale", func(r *Report) { r.StaleAnswers = 1 }, "1 answers were older", ""},
-		{"silent", func(r *Report) { r.SilentLosses = 2 }, "2 statuses that had been acknowledged were gone, and no loss was notified", ""},
-		{"garbled", func(r *Report) { r.Garbled = 1 }, "1 answers were not what the user had set", ""},
+		{"dual", func(r *Report) { r.DualOwnership, r.violation = 3, "key 7" }, "instants at which two owners held a key: 3; key 7", ""},
+		{"reversal", func(r *Report) { r.GenerationReversals = 1 }, "generations of a key that did not rise: 1", ""},
+		{"stale", func(r *Report) { r.StaleAnswers = 1 }, "answers older than what had been acknowledged: 1", ""},
+		{"silent", func(r *Report) { r.SilentLosses = 2 }, "acknowledged statuses that were gone without a notified loss: 2", ""},
+		{"garbled", func(r *Report) { r.Garbled = 1 }, "answers that were not what the user had set: 1", ""},
 		{"failures", func(r *Report) { r.Failures = 1 }, "", "1 of 10 requests failed"},
 		{"failures, then interrupted", func(r *Report) { r.Failures, r.Interrupted = 1, true }, "", "requests failed"},
-		{"probes", func(r *Report) { r.unanswered = 2 }, "", "2 requests of the prober"},
-		{"leases", func(r *Report) { r.LeasesLostInFailover = 4 }, "", "4 leases were lost"},
-		{"renewal", func(r *Report) { r.LostToRenewal = 4 }, "", "4 leases were lost while certificates"},
+		{"leases", func(r *Report) { r.LeasesLostInFailover = 4 }, "", "leases lost because the leader was replaced: 4"},
+		{"renewal", func(r *Report) { r.LostToRenewal = 4 }, "", "leases lost while certificates were renewed: 4"},
 		{"no renewal", func(r *Report) { r.TLS = true }, "", "no certificate was renewed"},
 		{"unjudged", func(r *Report) { r.unjudged = 1 }, "", "no room"},
-		{"nothing killed", func(r *Report) { r.OwnersKilled = 0 }, "", "0 owners and 1 leaders were killed"},
+		{"nothing killed", func(r *Report) { r.OwnersKilled = 0 }, "", "killed owners: 0, killed leaders: 1"},
 		{"nothing asked", func(r *Report) { r.Requests = 0 }, "", "there were no requests"},
 		{"nothing watched", func(r *Report) { r.Tenures = 0 }, "", "no owner reported what it held"},
-		{"killed for nothing", func(r *Report) { r.Losses = 0 }, "", "1 owners were killed, and no loss was notified"},
+		{"killed for nothing", func(r *Report) { r.Losses = 0 }, "", "no loss was notified; killed owners: 1"},
 		{"slow", func(r *Report) { r.Availability = 0 }, "", ""},
 		{"interrupted", func(r *Report) { r.Requests, r.OwnersKilled, r.Interrupted = 0, 0, true }, "", ""},
-		{"lost by a restart", func(r *Report) { r.ByRestart = 1 }, "", "1 ranges lost their state because owners were restarted"},
+		{"lost by a restart", func(r *Report) { r.ByRestart = 1 }, "", "because owners were restarted, which should move it: 1"},
 		{"rolling", func(r *Report) { r.Rolling, r.Restarts, r.Losses, r.OwnersKilled = true, 3, 0, 0 }, "", ""},
 		{"rolling, not restarted", func(r *Report) { r.Rolling = true }, "", "no owner was restarted"},
 		{"rolling, not moved", func(r *Report) { r.Rolling, r.Restarts, r.MovedRanges = true, 3, 0 }, "", "no range has moved"},
 		{"rolling, not looked through", func(r *Report) { r.Rolling, r.Restarts, r.Keys = true, 3, 8 }, "", "only 7 of 8 keys were looked through"},
 		{"outage", func(r *Report) { r.outage, r.OutageSeconds, r.Losses, r.OwnersKilled = time.Minute, 60, 0, 0 }, "", ""},
-		{"outage with losses", func(r *Report) { r.outage, r.OutageSeconds, r.ByOutage = time.Minute, 60, 3 }, "", "3 ranges lost their state because no manager ran"},
+		{"outage with losses", func(r *Report) { r.outage, r.OutageSeconds, r.ByOutage = time.Minute, 60, 3 }, "", "because no manager ran, though their owners did: 3"},
 		{"outage, not looked through", func(r *Report) { r.outage, r.OutageSeconds, r.Keys = time.Minute, 60, 8 }, "", "only 7 of 8 keys were looked through"},
 		{"no outage", func(r *Report) { r.outage = time.Minute }, "", "the managers were not killed"},
 	} {
@@ -81,7 +80,7 @@ func TestTallySharesOfRequests(t *testing.T) {
 
 // TestReportAsJSON: an empty list is [], and the parts of the report are flattened.
 func TestReportAsJSON(t *testing.T) {
-	r := Report{FaultCounts: newNemesis(nil).sum(), LossCounts: newTally().sum().LossCounts}
+	r := Report{FaultCounts: newNemesis(nil, nil).sum(), LossCounts: newTally().sum().LossCounts}
 	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)

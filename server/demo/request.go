@@ -94,19 +94,19 @@ func (l *load) request(ctx, whole context.Context, u *user, d due) (out outcome,
 		}
 		return out, whole.Err() == nil
 	}
-	l.judge(u, number, answer.Number, answer.Text == u.text(answer.Number, l.cfg.ValueSize))
+	l.judge(u, number, answer)
 	return out, true
 }
 
 // judge compares an answer with what the user has set; number is 0 if the request was a read.
-func (l *load) judge(u *user, number, answered uint64, sameText bool) {
-	switch u.judge(number, answered) {
+func (l *load) judge(u *user, number uint64, answer status) {
+	switch u.judge(number, answer.Number) {
 	case stale:
 		l.tally.count(func(c *counts) { c.StaleAnswers++ })
 	case forgotten:
 		l.tally.suspect(u, time.Now())
 	case current:
-		if answered != 0 && !sameText {
+		if answer.Number != 0 && answer.Text != u.text(answer.Number, l.cfg.ValueSize) {
 			l.tally.count(func(c *counts) { c.Garbled++ })
 		}
 	}

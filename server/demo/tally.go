@@ -30,8 +30,6 @@ type tally struct {
 	counts counts
 	losses []leasehold.Loss        // all that were notified
 	total  *hdrhistogram.Histogram // latencies, in microseconds from when a request was due
-	recent *hdrhistogram.Histogram // of those that succeeded since recentSince
-	since  time.Time
 
 	// missing has the users whose status a server did not have, though it was acknowledged and
 	// no loss that covers the key was notified. The notice may be in flight: the answer may
@@ -41,7 +39,7 @@ type tally struct {
 }
 
 func newTally() *tally {
-	t := &tally{total: newHistogram(), recent: newHistogram(), since: time.Now(), missing: make(map[*user]time.Time)}
+	t := &tally{total: newHistogram(), missing: make(map[*user]time.Time)}
 	t.counts.LossesFor = make(map[string]uint64)
 	return t
 }
@@ -82,7 +80,6 @@ func (t *tally) add(o outcome) {
 	if o.republished {
 		c.Republished++
 	}
-	measure(t.recent, o.took)
 }
 
 func (t *tally) count(change func(*counts)) {
@@ -160,18 +157,6 @@ func (t *tally) sum() counts {
 	}
 	c.MedianMillis, c.P99Millis = millis(quantileOf(t.total, 50)), millis(quantileOf(t.total, 99))
 	return c
-}
-
-// lately returns the rate and the latency of requests that succeeded since the last call.
-func (t *tally) lately() (perSecond float64, median, p99 time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	seconds := max(now.Sub(t.since).Seconds(), 1e-3)
-	perSecond, median, p99 = float64(t.recent.TotalCount())/seconds, quantileOf(t.recent, 50), quantileOf(t.recent, 99)
-	t.recent.Reset()
-	t.since = now
-	return perSecond, median, p99
 }
 
 // Histograms have latencies from a microsecond to a minute, to two digits.

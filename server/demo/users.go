@@ -1,10 +1,7 @@
 package demo
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"sort"
 	"strconv"
 	"sync/atomic"
 
@@ -29,18 +26,12 @@ func (u *user) name() string { return userName(u.number) }
 
 func userName(number int) string { return "user-" + strconv.Itoa(number) }
 
-// users are sorted by key, so that those of a range are adjacent.
 type users []user
 
 func newUsers(n int) users {
-	keys, order := make([]leasehold.Key, n), make([]int, n)
-	for i := range n {
-		keys[i], order[i] = leasehold.KeyOf(userName(i)), i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
 	us := make(users, n)
-	for i, number := range order {
-		us[i].number, us[i].key = number, keys[number]
+	for i := range us {
+		us[i].number, us[i].key = i, leasehold.KeyOf(userName(i))
 	}
 	return us
 }
@@ -53,33 +44,18 @@ func (us users) keys() []leasehold.Key {
 	return keys
 }
 
-func (us users) each() []*user {
-	all := make([]*user, len(us))
-	for i := range us {
-		all[i] = &us[i]
-	}
-	return all
-}
-
-// spread returns n users at most, spread over all keys.
-func (us users) spread(n int) []*user {
-	n = min(n, len(us))
-	chosen := make([]*user, n)
-	for i := range chosen {
-		chosen[i] = &us[i*len(us)/n]
-	}
-	return chosen
-}
-
 // within returns the users whose keys are in a range.
-func (us users) within(r leasehold.Range) users {
-	from := func(key leasehold.Key) int { return sort.Search(len(us), func(i int) bool { return us[i].key >= key }) }
-	first, after := from(r.Start), len(us)
-	if r.Limit != 0 {
-		after = from(r.Limit)
+func (us users) within(r leasehold.Range) (some []*user) {
+	for i := range us {
+		if r.Contains(us[i].key) {
+			some = append(some, &us[i])
+		}
 	}
-	return us[first:max(first, after)]
+	return some
 }
+
+// each returns the first users, n at most. Their keys are spread over the key space.
+func (us users) each(n int) []*user { return us[:min(n, len(us))].within(leasehold.All) }
 
 // text is the status of a user with a number. It is unique if it is long enough.
 func (u *user) text(number uint64, size int) string {

@@ -19,10 +19,10 @@ func TestUsersWithinARange(t *testing.T) {
 			r = leasehold.All
 		}
 		found := make(map[*user]bool)
-		for _, u := range us.within(r).each() {
+		for _, u := range us.within(r) {
 			found[u] = true
 		}
-		for _, u := range us.each() {
+		for _, u := range us.each(100) {
 			if found[u] != r.Contains(u.key) {
 				t.Fatalf("%v, key %v: found %t", r, u.key, found[u])
 			}

@@ -116,7 +116,7 @@ func TestDiagnose(t *testing.T) {
 		{"just vacant", func(e *exam) { last(e).status.Vacant = 2 }, Hint, "space", "2 ranges became vacant during the check"},
 		{"vacant", func(e *exam) { last(e).status.Vacant, e.spaces[0].looks[0].status.Vacant = 2, 1 }, Wrong, "space", "2 ranges vacant during the whole check"},
 		{"meant to be vacant", func(e *exam) { last(e).status.Vacant, e.spaces[0].config.Policy = 2, "static" }, Hint, "space", "2 ranges vacant"},
-		{"many owners", func(e *exam) { e.spaces[0].config.MaxOwners = 2 }, Hint, "space", "2 owners are connected, and the limit is 2"},
+		{"many owners", func(e *exam) { e.spaces[0].config.MaxOwners = 2 }, Hint, "space", "2 owners connected, and the limit is 2"},
 		{"silent", func(e *exam) { last(e).owners[0].State = admin.OwnerSilent }, Wrong, "owners", "a (11s left)"},
 		{"late", func(e *exam) { last(e).owners[0].Patience = admin.Seconds(6 * time.Second) }, Wrong, "owners", "two renewals: a (6s left)"},
 		{"twice", func(e *exam) { last(e).owners[0].State = admin.OwnerWaiting }, Wrong, "owners", "another session has the same name: a"},

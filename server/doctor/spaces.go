@@ -32,7 +32,7 @@ func diagnoseSpace(s *spaceExam) []finding {
 	out = append(out, diagnoseOwners(s)...)
 	out = append(out, diagnoseMoves(s)...)
 	if most := s.config.MaxOwners; most > 0 && float64(len(now.owners)) >= muchUsed*float64(most) {
-		out = append(out, say(Hint, fmt.Sprintf("%d owners are connected, and the limit is %d", len(now.owners), most), "Raise it with 'leasehold namespace update "+name+" --max-owners'.")...)
+		out = append(out, say(Hint, fmt.Sprintf("%s connected, and the limit is %d", console.Counted(len(now.owners), "owner"), most), "Raise it with 'leasehold namespace update "+name+" --max-owners'.")...)
 	}
 	if len(out) == 0 {
 		out = say(Fine, fmt.Sprintf("%s, %s, none vacant", console.Counted(len(now.owners), "owner"), console.Counted(int(now.status.Ranges), "range")), "")

@@ -23,6 +23,9 @@ type Holder struct {
 	// Process identifies the operating system process, so that a successor on the same machine can
 	// detect that it has ended. It may be empty.
 	Process string
+	// DeathHash verifies the proof that the session's process has ended. Messages to owners and
+	// lookups lack it.
+	DeathHash DeathHash
 }
 
 func (h *Holder) String() string { return string(h.Owner) + "/" + h.Session.Short() }

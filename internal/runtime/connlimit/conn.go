@@ -44,6 +44,9 @@ type conn struct {
 	first    [firstBytes]byte
 }
 
+// NetConn returns the connection of the inner listener.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 func (c *conn) readFirstBytes() error {
 	n, err := c.Conn.Read(c.first[:])
 	if n == 0 {

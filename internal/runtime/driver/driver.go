@@ -122,7 +122,7 @@ func (d *Driver[E, A]) setTimer(wake mono.Instant) {
 		return
 	}
 	d.timerAt, d.timerSet = wake, true
-	d.timer.Reset(max(0, wake.Sub(d.clock.Now())))
+	d.timer.Reset(max(0, d.clock.Until(wake)))
 }
 
 // Try processes an event on the caller's goroutine, including its actions. This saves waking two other goroutines. It

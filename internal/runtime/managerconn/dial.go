@@ -25,11 +25,12 @@ const (
 	handshakeTimeout = 3 * time.Second
 )
 
-// dial returns a connection that is established at its first use.
+// Dial returns a connection to a manager that is established at its first use. The options follow its own and
+// override them; they must contain transport credentials.
 //
 // The dialer resolves the address at every attempt. gRPC's own resolver would resolve the address of a moved manager
 // only after half a minute. The backoff is short because leases expire within seconds.
-func dial(addr string, options []grpc.DialOption) (*grpc.ClientConn, error) {
+func Dial(addr string, options []grpc.DialOption) (*grpc.ClientConn, error) {
 	retry := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff}
 	own := []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: handshakeTimeout}),

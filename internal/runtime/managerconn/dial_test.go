@@ -19,7 +19,7 @@ func TestCloseResetsConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Close() //nolint:errcheck // end of the test
-	conn, err := dial(manager.Addr().String(), []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())})
+	conn, err := Dial(manager.Addr().String(), []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
+	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
 // Exposed reports whether a listener that other hosts reach accepts plaintext connections.
@@ -53,7 +54,7 @@ func (c *clientConn) Read(b []byte) (int, error) {
 			c.received.Store(true)
 		}
 	case err != nil && !c.received.Load():
-		err = fmt.Errorf("the server closed the plaintext connection; it may require TLS and certificates: %w", err)
+		err = fmt.Errorf(wire.RequiresTLS+": %w", err)
 	}
 	return n, err
 }

@@ -131,7 +131,7 @@ func Label(words string) string { return strings.ReplaceAll(words, " ", "_") }
 // Causes returns the label values of all causes of ended leases and losses.
 func Causes() []string {
 	var out []string
-	for c := leasehold.CauseUnknown; c <= leasehold.CauseMoved; c++ {
+	for c := leasehold.CauseUnknown; c <= leasehold.CauseDied; c++ {
 		out = append(out, Cause(c))
 	}
 	return out
@@ -139,7 +139,7 @@ func Causes() []string {
 
 // Cause returns the label value of a cause. Unknown causes of newer peers share one value, which bounds their number.
 func Cause(c leasehold.Cause) string {
-	if c > leasehold.CauseMoved {
+	if c > leasehold.CauseDied {
 		c = leasehold.CauseUnknown
 	}
 	return Label(c.String())

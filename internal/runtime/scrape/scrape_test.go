@@ -50,14 +50,14 @@ func TestShare(t *testing.T) {
 // Label values are few, also for unknown causes and kinds, and need no quotes.
 func TestLabels(t *testing.T) {
 	for c := range 256 {
-		if v := Cause(leasehold.Cause(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.CauseMoved) && v != "unknown" {
+		if v := Cause(leasehold.Cause(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.CauseDied) && v != "unknown" {
 			t.Errorf("cause %d: %q", c, v)
 		}
 		if v := Kind(leasehold.Kind(c)); strings.ContainsAny(v, " ()\"") || c > int(leasehold.ErrIndeterminate) && v != "error" {
 			t.Errorf("kind %d: %q", c, v)
 		}
 	}
-	if n := len(Causes()); n != 8 {
+	if n := len(Causes()); n != 9 {
 		t.Errorf("%d causes", n)
 	}
 }

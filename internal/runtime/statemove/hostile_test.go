@@ -274,7 +274,7 @@ func TestHostileTarget(t *testing.T) {
 		text    string
 	}{
 		"does not reply":              {[]*leaseholdv1.TransferResponse{taken}, leasehold.ErrInternal, "neither an acceptance nor a refusal"},
-		"too new":                     {[]*leaseholdv1.TransferResponse{accepted(wire.Version+2, 1)}, leasehold.ErrStale, "upgrade this side"},
+		"too new":                     {[]*leaseholdv1.TransferResponse{accepted(wire.Version+2, 1)}, leasehold.ErrStale, "upgrade the receiver"},
 		"requests a future chunk":     {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 3)}, leasehold.ErrInternal, "not sent"},
 		"requests an old chunk":       {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 0)}, leasehold.ErrInternal, "not sent"},
 		"acknowledges a future chunk": {[]*leaseholdv1.TransferResponse{accepted(wire.Version, 1), taken}, leasehold.ErrInternal, "not sent"},

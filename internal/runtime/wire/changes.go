@@ -11,7 +11,7 @@ import (
 
 const opChanges = "read changes"
 
-// FromChanges encodes changes with the LSNs from + 1, from + 2 and so on, in linear time.
+// FromChanges encodes changes for the store, with the LSNs from + 1, from + 2 and so on, in linear time.
 func FromChanges(from leasehold.LSN, cs []table.Change) *leaseholdv1.Changes {
 	holders := newHolderList()
 	n := len(cs)

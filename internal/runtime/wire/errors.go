@@ -115,7 +115,7 @@ func ToError(err error) error {
 			return out
 		}
 	}
-	return &leasehold.Error{Kind: kindOf(s.Code()), Err: &remote{text: clip(s.Message()), status: s}}
+	return &leasehold.Error{Kind: kindOf(s.Code()), Err: &remote{text: clip(reason(s.Message())), status: s}}
 }
 
 // FromRefusal returns err as a message, for a stream that stays open or the detail of a status.

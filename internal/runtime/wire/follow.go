@@ -22,7 +22,7 @@ func FromLookupRequest(r *protocol.LookupRequest) *leaseholdv1.FollowRequest {
 	}
 }
 
-// ToLookupRequest decodes a request of the lookup with a number. It does not check the version: see [CheckVersion].
+// ToLookupRequest decodes a request of the lookup with a number. It does not check the version: see [CheckClient].
 func ToLookupRequest(r *leaseholdv1.FollowRequest, lookup uint64) (*protocol.LookupRequest, error) {
 	out := &protocol.LookupRequest{
 		Namespace: leasehold.Namespace(r.GetNamespace()),
@@ -48,14 +48,23 @@ func FromLookupReply(r *protocol.LookupReply) *leaseholdv1.FollowResponse {
 	}
 	if len(r.Changes) > 0 {
 		update.Changes = FromChanges(r.From, r.Changes)
+		removeDeathHashes(update.Changes.GetHolders())
 	}
 	if r.Snapshot != nil {
 		update.Table = FromTable(r.Snapshot)
+		removeDeathHashes(update.Table.GetHolders())
 	}
 	if r.Crossing != nil {
 		update.Crossing = fromCrossing(r.Crossing)
 	}
 	return &leaseholdv1.FollowResponse{Version: Version, Kind: &leaseholdv1.FollowResponse_Update{Update: update}}
+}
+
+// removeDeathHashes removes what only leaders and their store need.
+func removeDeathHashes(holders []*leaseholdv1.Holder) {
+	for _, h := range holders {
+		h.DeathHash = nil
+	}
 }
 
 // ToLookupReply decodes a reply to a lookup. The From of a reply without changes is 0.

@@ -17,7 +17,7 @@ func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 	return &leaseholdv1.HoldRequest{
 		Version:   Version,
 		Namespace: string(r.Namespace),
-		Holder:    FromHolder(r.Holder),
+		Holder:    fromHolderWithHash(r.Holder),
 		Seq:       uint64(r.Seq),
 		Term:      uint64(r.Term),
 		Heard:     uint64(r.Heard),
@@ -37,7 +37,7 @@ func FromLeaseRequest(r *protocol.LeaseRequest) *leaseholdv1.HoldRequest {
 	}
 }
 
-// ToLeaseRequest decodes a request of an owner. It does not check the version: see [CheckVersion].
+// ToLeaseRequest decodes a request of an owner. It does not check the version: see [CheckClient].
 func ToLeaseRequest(r *leaseholdv1.HoldRequest, l protocol.Limits) (*protocol.LeaseRequest, error) {
 	leases, err := toLeases(r.GetLeases(), l, func(to *leasehold.Lease) *leasehold.Lease { return to })
 	out := &protocol.LeaseRequest{

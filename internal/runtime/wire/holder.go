@@ -7,7 +7,7 @@ import (
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-// FromHolder encodes a holder, nil as nil. The result shares h's session.
+// FromHolder encodes a holder, nil as nil, without its death hash. The result shares h's session.
 func FromHolder(h *table.Holder) *leaseholdv1.Holder {
 	if h == nil {
 		return nil
@@ -19,6 +19,15 @@ func FromHolder(h *table.Holder) *leaseholdv1.Holder {
 		Weight:  h.Weight,
 		Process: h.Process,
 	}
+}
+
+// fromHolderWithHash encodes a holder with its death hash, for the leader and its store.
+func fromHolderWithHash(h *table.Holder) *leaseholdv1.Holder {
+	out := FromHolder(h)
+	if out != nil && !h.DeathHash.IsZero() {
+		out.DeathHash = h.DeathHash[:]
+	}
+	return out
 }
 
 // ToHolder decodes a holder. nil is an error.
@@ -33,6 +42,8 @@ func ToHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
 		Addr:    h.GetAddr(),
 		Weight:  h.GetWeight(),
 		Process: h.GetProcess(),
+
+		DeathHash: get(&err, h.GetDeathHash(), toDeathHash),
 	}
 	if err != nil {
 		return nil, err
@@ -49,6 +60,14 @@ func toOptionalHolder(h *leaseholdv1.Holder) (*table.Holder, error) {
 
 func toSession(b []byte) (leasehold.Session, error) {
 	return toID[leasehold.Session]("read session", b)
+}
+
+func toDeathHash(b []byte) (h table.DeathHash, err error) {
+	if len(b) != 0 && len(b) != len(h) {
+		return h, leasehold.Errorf("read death hash", leasehold.ErrInvalid, "", "it has %d bytes, want %d", len(b), len(h))
+	}
+	copy(h[:], b)
+	return h, nil
 }
 
 // A holderList has the holders of a message without duplicates. It compares them by value: the table of a
@@ -71,7 +90,7 @@ func (l *holderList) index(h *table.Holder) uint32 {
 	i, ok := l.byValue[*h]
 	if !ok {
 		i = uint32(len(l.list))
-		l.list = append(l.list, FromHolder(h))
+		l.list = append(l.list, fromHolderWithHash(h))
 		l.byValue[*h] = i
 	}
 	l.byPlace[h] = i

@@ -13,7 +13,7 @@ const opTable = "read table"
 // maxGeneration keeps generations within signed 64-bit integers.
 const maxGeneration = 1<<63 - 1
 
-// FromTable encodes a table in linear time. t must not be modified meanwhile.
+// FromTable encodes a table for the store, in linear time. t must not be modified meanwhile.
 func FromTable(t *table.Table) *leaseholdv1.Table {
 	n := t.Len()
 	out := &leaseholdv1.Table{

@@ -77,15 +77,6 @@ func TestInstallHasNothingToDo(t *testing.T) {
 	}
 }
 
-// The same applies to dependencies of benchmarks.
-func TestInstallForBenchmarks(t *testing.T) {
-	out := runInstall(t, programs{"id": "echo 1000", "timeout": "", "flock": "", "apt-get": "echo apt-get was called"}, "benchmarks")
-	const begins, ends = "NOT COMPARED: benchmarks with ZooKeeper. Missing: default-jre-headless", "(only root can install it)\n"
-	if !strings.HasPrefix(out, begins) || !strings.HasSuffix(out, ends) {
-		t.Errorf("output %q, want %s... %s", out, begins, ends)
-	}
-}
-
 // Dependencies of models are separate from those of tests.
 func TestInstallForModels(t *testing.T) {
 	if out := runInstall(t, programs{"spin": "true", "cc": "true", "apt-get": "echo apt-get was called"}, "models"); out != "" {

@@ -17,7 +17,7 @@ import (
 
 func TestText(t *testing.T) {
 	r := chaos.Report{
-		Store: "flease", Seed: 7, Seconds: 12, Storms: 1, Faults: 3, ByKind: map[string]int{"loss": 2, "delay": 1}, Revived: 1, Created: 1, Unbounded: true,
+		Store: "flease", Seed: 7, Seconds: 12, Storms: 1, Faults: 3, ByKind: map[string]int{"loss": 2, "delay": 1}, Revived: 1, RevivedBy: map[string]int{"manager: no quorum": 1}, Created: 1, Unbounded: true,
 		Checked:    check.Counts{Writes: 2, Refused: 1},
 		Violations: []check.Violation{{Invariant: "I5", Broken: "a table went back", Text: "from 2 to 1", Times: 4}},
 		Kept:       "/somewhere",
@@ -32,7 +32,7 @@ func TestText(t *testing.T) {
 		"2 of 14 within B, which is 5800 ms (I6)\n            late: 6297 ms after storm 7, where the store had a leader after 1500 ms\n", "\n            2 more\n",
 		"store flease, seed 7, 12.0 s, 1 storm\n", "3 faults: delay 1, loss 2\n", "I5: a table went back (4 times): from 2 to 1\n",
 		"2 other processes had too few samples\n            m1     heap ", " 3.0 MiB      4.0 MiB (8.0) of 30 samples\n            o1     goroutines ", " 50.0    100.0 (78.0) of 20 samples\n",
-		"kept        /somewhere; README describes it\n", "2 writes accepted, 1 refused (I9)\n", "hosts       the retransmission timeout", "processes that ended by themselves and were restarted: 1; namespaces lost with all managers and created again: 1\n",
+		"kept        /somewhere; README describes it\n", "2 writes accepted, 1 refused (I9)\n", "restarts    manager: no quorum 1\n", "hosts       the retransmission timeout", "processes that ended by themselves and were restarted: 1; namespaces lost with all managers and created again: 1\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

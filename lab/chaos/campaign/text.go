@@ -69,6 +69,7 @@ func reportText(r *chaos.Report, width int) string {
 	addIf(rec.Forgotten > 0, "", "%d times most managers had lost their memory: B is then %.0f ms", rec.Forgotten, rec.WiderMillis)
 	addIf(r.Revived+r.Created > 0, "also", "processes that ended by themselves and were restarted: %d; namespaces lost with all managers and created again: %d",
 		r.Revived, r.Created)
+	addIf(len(r.RevivedBy) > 0, "restarts", "%s", byKind(r.RevivedBy))
 	addIf(r.Unbounded, "hosts", "the retransmission timeout of TCP is not bounded, which may delay recoveries: a bound requires Linux 6.15")
 	addIf(r.Excused+r.Noticed > 0, "clocks", "owners detected slow clocks and dropped their leases %d times; violations excused by clocks beyond the bound: %d (I1, I4, I6)",
 		r.Noticed, r.Excused)

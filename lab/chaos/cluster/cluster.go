@@ -300,12 +300,17 @@ func (c *Cluster) Blank() (blank int) {
 	return blank
 }
 
-// Revived returns the number of restarts of processes that ended by themselves.
-func (c *Cluster) Revived() (n int) {
+// Revived returns the number of restarts of processes that ended by themselves, by role and reason.
+func (c *Cluster) Revived() map[string]int {
+	by := make(map[string]int)
 	for _, m := range c.All() {
-		m.locked(func() { n += m.revived })
+		m.locked(func() {
+			for why, n := range m.revived {
+				by[why] += n
+			}
+		})
 	}
-	return n
+	return by
 }
 
 // Close kills all processes, and waits for their end.

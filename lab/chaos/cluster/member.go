@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -46,9 +47,9 @@ type Member struct {
 	next     Options
 	life     life
 	claimed  bool
-	excused  bool      // a fault may crash it
-	pardon   time.Time // until when a crash is excused after the fault
-	revived  int
+	excused  bool           // a fault may crash it
+	pardon   time.Time      // until when a crash is excused after the fault
+	revived  map[string]int // restarts of processes that ended by themselves, by the reason
 	reviving sync.WaitGroup
 }
 
@@ -192,6 +193,7 @@ func (m *Member) revive(ended error, failed func(error)) {
 		failed(Crash{ended})
 		return
 	}
+	why := string(m.Role) + ": " + reason(ended, m.logged())
 	var starts int
 	m.locked(func() { starts = m.life.starts })
 	m.reviving.Go(func() {
@@ -201,7 +203,10 @@ func (m *Member) revive(ended error, failed func(error)) {
 		if !m.life.wanted || m.life.starts != starts {
 			return // killed or started in between
 		}
-		m.revived++
+		if m.revived == nil {
+			m.revived = make(map[string]int)
+		}
+		m.revived[why]++
 		if err := m.start(); err != nil {
 			failed(err)
 		}
@@ -219,15 +224,43 @@ func (m *Member) mayEnd() bool {
 // of memory or disk does not excuse all errors.
 func (m *Member) crashed() bool {
 	m.mu.Lock()
-	from, excused := m.life.logFrom, m.isExcused()
+	excused := m.isExcused()
+	m.mu.Unlock()
+	return panicked(m.logged(), excused)
+}
+
+// logged returns the log of its process.
+func (m *Member) logged() string {
+	m.mu.Lock()
+	from := m.life.logFrom
 	m.mu.Unlock()
 	log, err := os.Open(m.Launch.Log)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer log.Close() //nolint:errcheck // only read
 	text, err := io.ReadAll(io.NewSectionReader(log, from, math.MaxInt64-from))
-	return err == nil && panicked(string(text), excused)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// varying matches the parts of an error that differ between processes: quoted text, addresses and numbers.
+var varying = regexp.MustCompile(`"[^"]*"|\(?[0-9][0-9a-z.:/]*\)?`)
+
+// reason returns why a process ended: the failpoint, the error of the command, or the exit status.
+func reason(ended error, log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	for _, line := range slices.Backward(lines) {
+		if point, found := strings.CutPrefix(line, "failpoint "); found && strings.HasSuffix(line, ": kill") {
+			return "failpoint " + strings.TrimSuffix(point, ": kill")
+		}
+		if _, text, found := strings.Cut(line, ": "); found && strings.HasPrefix(line, "leasehold") {
+			return strings.Join(strings.Fields(varying.ReplaceAllString(text, "")), " ")
+		}
+	}
+	return fmt.Sprint(ended)
 }
 
 func panicked(log string, excused bool) bool {

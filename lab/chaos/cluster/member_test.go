@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,5 +109,22 @@ func TestPrograms(t *testing.T) {
 	m = &Member{programs: []string{"old"}}
 	if m.Become(); m.next.Program != 0 {
 		t.Errorf("program %d, want 0", m.next.Program)
+	}
+}
+
+// Restarts are counted by reasons, which do not contain what differs between processes.
+func TestReason(t *testing.T) {
+	ended := errors.New("signal: killed")
+	for log, want := range map[string]string{
+		"":               "signal: killed",
+		"level=INFO x\n": "signal: killed",
+		"level=INFO x\nfailpoint owner/before-send: kill\n":                                                  "failpoint owner/before-send",
+		"failpoint link/received: pause\nlevel=INFO y\n":                                                     "signal: killed",
+		"leasehold-lab: open etcd \"http://10.77.0.4:2379\": etcd: etcdserver: leader changed\n":             "open etcd : etcd: etcdserver: leader changed",
+		"leasehold: listen tcp 10.77.0.1:7400: bind: address in use\nTo see more, run it with --log-level x": "listen tcp bind: address in use",
+	} {
+		if got := reason(ended, log); got != want {
+			t.Errorf("%q: %q, want %q", log, got, want)
+		}
 	}
 }

@@ -43,8 +43,8 @@ func changes() map[string][]change {
 	return map[string][]change{
 		"clock.go": {
 			{
-				"func (c *Clock) Now() mono.Instant { return mono.Instant(time.Since(c.base)) }",
-				"func (c *Clock) Now() mono.Instant { return rated(time.Since(c.base)) }",
+				"return mono.Instant(time.Since(c.base))",
+				"return rated(time.Since(c.base))",
 			},
 			{
 				"	return mono.Instant(now.Sub(c.base)), now\n}\n",
@@ -138,7 +138,7 @@ const PointsTag = "failpoints"
 // Points returns the failpoints of a program that was built with the tag. The program rejects an unknown
 // failpoint with an error that lists all of them.
 func Points(ctx context.Context, program string) ([]string, error) {
-	cmd := exec.CommandContext(ctx, program, "status") // it reads its settings before it connects
+	cmd := exec.CommandContext(ctx, program, "demo-manager") // it reads its settings first
 	cmd.Env = append(os.Environ(), "LEASEHOLD_FAILPOINTS=none/none=kill")
 	out, err := cmd.CombinedOutput()
 	found := pointsIn(string(out))

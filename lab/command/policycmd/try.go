@@ -107,7 +107,7 @@ func (o *tryOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.weights, "weights", "1", "`weights` of the owners, repeated, such as 1,1,2")
 	f.StringSliceVar(&o.joins, "join", nil, "N owners join at a period: `N@PERIOD`; can be repeated")
 	f.StringSliceVar(&o.leaves, "leave", nil, "N owners leave at a period: `N@PERIOD`; can be repeated")
-	f.IntVar(&c.Periods, "periods", c.Periods, "number of periods (default with diurnal: one day)")
+	f.IntVar(&c.Periods, "periods", c.Periods, "number of periods; with diurnal, one day unless it is set")
 	f.DurationVar(&c.Period, "period", c.Period, "duration of a period: time between two decisions")
 	f.Float64Var(&c.Churn, "churn", c.Churn, "share of all keys that may move per minute for balance")
 	f.Float64Var(&c.Target, "target", c.Target, "target of MAX/MEAN")

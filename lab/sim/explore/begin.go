@@ -14,9 +14,9 @@ func (s *Scenario) Begin() (*state, error) {
 	k := newKit(s)
 	st := &state{scenario: s, kit: k, now: time.Second}
 	st.putStore(newStore())
-	for i := range processes {
-		if s.From == Joining && i == processes-1 {
-			st.procs[i] = &process{owner: engine.Must(owner.New(0, ownerConfig(i, 0))), wake: mono.Never, paused: true}
+	for i := range s.size() {
+		if s.From == Joining && i == follower-1 {
+			st.procs[i] = &process{owner: engine.Must(owner.New(0, s.ownerConfig(i, 0))), wake: mono.Never, paused: true}
 			k.digestProcess(st.procs[i])
 			continue
 		}
@@ -29,7 +29,7 @@ func (s *Scenario) Begin() (*state, error) {
 	}
 	switch s.From {
 	case Joining:
-		st.boot(processes-1, 1)
+		st.boot(follower-1, 1)
 	case Outage:
 		if err := st.outage(); err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func (st *state) outage() error {
 
 func (st *state) suspendedOwners() int {
 	n := 0
-	for _, p := range st.procs {
+	for _, p := range st.running() {
 		if p.owner != nil && p.owner.Suspended() {
 			n++
 		}
@@ -90,10 +90,13 @@ func (st *state) suspendedOwners() int {
 	return n
 }
 
-// stable reports whether each running owner has a range, and a leader has authority.
+// stable reports whether each running owner has a range, the lookup has the table, and a leader has authority.
 func (st *state) stable() bool {
 	held, running := 0, 0
-	for i, p := range st.procs {
+	for i, p := range st.running() {
+		if p.lookup != nil && p.lookup.LSN() == 0 {
+			return false
+		}
 		if p.owner == nil || p.paused {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
@@ -13,6 +14,9 @@ import (
 func processName(i int) string {
 	if i < managers {
 		return "manager " + string(managerNames[i])
+	}
+	if i == follower {
+		return "the lookup"
 	}
 	return "owner " + string(ownerNames[i-managers])
 }
@@ -25,6 +29,8 @@ func (l *message) String() string {
 	case managerproc.Request:
 		return fmt.Sprintf("owner %s to %s: request %d, received %d of term %d, applied %d, has %v",
 			what.Holder.Owner, to, what.Seq, what.Heard, what.Term, what.Applied, what.Leases)
+	case managerproc.Died:
+		return fmt.Sprintf("to %s: session %s of owner %s has died", to, what.Session.Short(), what.Owner)
 	case owner.Reply:
 		var offers []string
 		for _, o := range what.Offers {
@@ -36,6 +42,10 @@ func (l *message) String() string {
 		}
 		return fmt.Sprintf("manager %s to %s: reply %d of term %d, echo %d, offers [%s]",
 			what.Leader, to, what.Seq, what.Term, what.Echo, strings.Join(offers, " "))
+	case managerproc.Lookup:
+		return fmt.Sprintf("request of %s to %s: the table after lsn %d", processName(int(what.LookupRequest.Lookup)), to, what.LSN)
+	case lookup.Reply:
+		return fmt.Sprintf("to %s: the table at lsn %d", to, what.LSN)
 	case owner.Redirect:
 		return fmt.Sprintf("to %s: %q leads in term %d", to, what.Leader, what.Term)
 	}
@@ -69,7 +79,7 @@ func (st *state) Line(step string) string {
 // holdings describes the leases and the leadership of all processes, according to their own state.
 func (st *state) holdings() string {
 	var out []string
-	for i, p := range st.procs {
+	for i, p := range st.running() {
 		switch {
 		case p.node != nil && p.node.Leads(st.clock(i)):
 			out = append(out, fmt.Sprintf("%s leads in term %d", processName(i), p.node.Term()))
@@ -77,6 +87,8 @@ func (st *state) holdings() string {
 			out = append(out, fmt.Sprintf("%s has %v", processName(i), p.owner.View().Leases))
 		case p.owner != nil && p.owner.Suspended():
 			out = append(out, fmt.Sprintf("%s has %v suspended", processName(i), p.owner.View().Leases))
+		case p.lookup != nil:
+			out = append(out, fmt.Sprintf("%s is at lsn %d", processName(i), p.lookup.LSN()))
 		}
 	}
 	return strings.Join(out, ", ")

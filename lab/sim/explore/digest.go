@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
@@ -27,14 +28,14 @@ var rules = image.Rules{
 		reflect.TypeFor[*table.Holder](), reflect.TypeFor[*owner.View](), reflect.TypeFor[*storage.Batch](),
 		reflect.TypeFor[*storage.Catalog](), reflect.TypeFor[*rand.Rand](),
 		reflect.TypeFor[[]leasehold.Lease](), reflect.TypeFor[[]table.Change](),
-		reflect.TypeFor[manager.Config](), reflect.TypeFor[managerproc.Config](), reflect.TypeFor[owner.Config](), reflect.TypeFor[byrecord.Config](),
+		reflect.TypeFor[manager.Config](), reflect.TypeFor[managerproc.Config](), reflect.TypeFor[owner.Config](), reflect.TypeFor[byrecord.Config](), reflect.TypeFor[lookup.Config](),
 	},
-	Scratch: []string{"[]manager.Action", "[]managerproc.Action", "[]owner.Action", "[]byrecord.Action"},
-	// The configuration of a process is constant. Reasons are only displayed, and the change log is only for
-	// lookups.
+	Scratch: []string{"[]manager.Action", "[]managerproc.Action", "[]owner.Action", "[]byrecord.Action", "[]lookup.Action"},
+	// The configuration of a process is constant. Reasons are only displayed, and the change log is a part of the
+	// history in the store.
 	Ignored: []string{
-		"manager.Config", "managerproc.Config", "owner.Config", "byrecord.Config", "*rand.Rand", "*storage.Catalog",
-		"table.Reason", "*keyrange.Map[github.com/leasehold-dev/leasehold/internal/core/table.Reason]", "*changelog.Log",
+		"manager.Config", "managerproc.Config", "owner.Config", "byrecord.Config", "lookup.Config", "*rand.Rand", "*storage.Catalog",
+		"table.Reason", "*keyrange.Map[github.com/leasehold-dev/leasehold/internal/core/table.Reason]",
 	},
 	IgnoredFields: []string{"block.own", "Machine.snapshot", "Machine.unsaved", "Holder.Addr", "Holder.Process", "Holder.Weight"},
 	Sorted:        map[string]string{"[]*manager.seat": "owner"},
@@ -81,9 +82,12 @@ func (k *kit) digest(into *digests, describe func(b []byte, sw swap, names image
 
 func (k *kit) digestProcess(p *process) {
 	k.digest(&p.digests, func(b []byte, _ swap, names image.Names) []byte {
-		b = append(b, p.epoch, flag(p.paused))
-		if p.node != nil {
+		b = append(b, p.epoch, flag(p.paused), p.followers)
+		switch {
+		case p.node != nil:
 			return image.Append(k.image, b, p.node, names)
+		case p.lookup != nil:
+			return image.Append(k.image, b, p.lookup, names)
 		}
 		b = image.Append(k.image, b, &p.ended, names)
 		b = image.Append(k.image, b, &p.installed, names)
@@ -126,7 +130,7 @@ func (st *state) hashAs(i int) uint64 {
 	var room [256]byte
 	b := binary.LittleEndian.AppendUint64(room[:0], uint64(st.now))
 	b = binary.LittleEndian.AppendUint64(b, st.store.digests[i])
-	for slot := range processes {
+	for slot := range st.scenario.size() {
 		p := st.procs[swaps[i].at(slot)]
 		b = binary.LittleEndian.AppendUint64(b, p.digests[i])
 	}

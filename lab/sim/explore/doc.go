@@ -3,8 +3,8 @@
 //
 // # DESIGN
 //
-// There are two managers with a store, two owners, and a namespace of two ranges. The machines are the same
-// as in the simulator. The environment is simpler: a message is in flight until a step delivers it, and only
+// There are two managers with a store, two owners, and a namespace of two ranges; in some scenarios also a
+// lookup. The machines are the same as in the simulator. The environment is simpler: a message is in flight until a step delivers it, and only
 // a step advances the time.
 //
 // These are the steps: Deliver a message. Deliver it, and keep a duplicate in flight. Execute a request at
@@ -28,6 +28,5 @@
 // Leases are suspended at the beginning of the outage scenarios, and in others after a late failover. A
 // report counts the states with suspended leases, and the steps in which one is resumed or ends.
 //
-// Lookups, moves of state, suspended computers and groups without a store are not included. The simulator has
-// them. simulator has them.
+// Moves of state, suspended computers and groups without a store are not included. The simulator has them.
 package explore

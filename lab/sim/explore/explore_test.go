@@ -60,11 +60,45 @@ func TestSuspendedLeasesAreExplored(t *testing.T) {
 	}
 }
 
+// In the scenarios with a lookup, it receives changes and losses, also from a standby.
+func TestLookupsAreExplored(t *testing.T) {
+	s := engine.Must(explorer.Find(Scenarios(35, 1), "followed/slow-owners"))
+	st := engine.Must(s.Begin())
+	if n := st.procs[follower].lookup.LSN(); n == 0 || st.procs[0].followers == 0 {
+		t.Errorf("at the beginning the lookup is at lsn %d, and processes %b follow the leader", n, st.procs[0].followers)
+	}
+	r, err := explorer.Explore(t.Context(), s, explorer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := r.Violated; v != nil {
+		t.Errorf("%s: %v\n%s", s.Name(), v, strings.Join(v.Path, "\n"))
+	}
+	if r.Figure("losses") < 10 {
+		t.Errorf("%v: too few losses", r)
+	}
+}
+
+// With supervisors, a crash ends the leases at once. The notices are duplicated, and cross renewals and failovers.
+func TestDeathsAreExplored(t *testing.T) {
+	s := engine.Must(explorer.Find(Scenarios(35, 1), "supervised/slow-owners"))
+	r, err := explorer.Explore(t.Context(), s, explorer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := r.Violated; v != nil {
+		t.Errorf("%s: %v\n%s", s.Name(), v, strings.Join(v.Path, "\n"))
+	}
+	if r.Figure("deaths") < 10 {
+		t.Errorf("%v: too few deaths", r)
+	}
+}
+
 // The number of states does not depend on the number of workers. All processes have different clock rates
 // here: which of two symmetric states is explored, and the order of its successors, depends on the workers.
 func TestStatesDoNotDependOnWorkers(t *testing.T) {
 	s := engine.Must(explorer.Find(Scenarios(25, 1), "joining/even"))
-	s.Clocks.Rates = [processes]Rate{even, even + 1, even, even + 1}
+	s.Clocks.Rates = [processes]Rate{even, even + 1, even, even + 1, even}
 	var found []uint64
 	for _, workers := range []int{1, 4} {
 		r, err := explorer.Explore(t.Context(), s, explorer.Options{Workers: workers})
@@ -113,7 +147,7 @@ func TestStepsDoNotChangeTheirState(t *testing.T) {
 			}
 			again := *st
 			again.kit = describe
-			for i, p := range st.procs {
+			for i, p := range st.running() {
 				fresh := *p
 				describe.digestProcess(&fresh)
 				again.procs[i] = &fresh
@@ -192,7 +226,7 @@ func hashes(all []*state, k *kit) []uint64 {
 	for _, st := range all {
 		again := *st
 		again.kit, again.messages = k, nil
-		for i, p := range st.procs {
+		for i, p := range st.running() {
 			copied := *p
 			k.digestProcess(&copied)
 			again.procs[i] = &copied
@@ -257,7 +291,7 @@ func TestExplorationEndsWithItsContext(t *testing.T) {
 
 // Each kind of message has a description.
 func TestMessagesAreDescribed(t *testing.T) {
-	s := engine.Must(explorer.Find(Scenarios(100, 1), "dawn/even"))
+	s := engine.Must(explorer.Find(Scenarios(100, 1), "followed/even"))
 	seen := map[string]bool{}
 	walk(t, s, 60, rand.New(rand.NewPCG(4, 4)), func(st *state, _ []*state) {
 		for _, l := range st.messages {

@@ -17,11 +17,12 @@ const (
 
 func timing() protocol.Timing { return protocol.Timing{Lease: lease, Renew: lease / 2, Drift: drift} }
 
-// The processes: two managers, then two owners.
+// The processes: two managers, then two owners, then a lookup, which only some scenarios have.
 const (
 	managers  = 2
 	owners    = 2
-	processes = managers + owners
+	follower  = managers + owners // the lookup
+	processes = follower + 1
 )
 
 // A Begin is an initial state.
@@ -29,14 +30,16 @@ type Begin uint8
 
 // The initial states. All but the first are reached from the first without faults.
 const (
-	Dawn    Begin = iota // all processes have just been started, and there is no leader
-	Joining              // one owner has everything, and the other has just started
-	Settled              // each owner has a range
-	Outage               // the managers restart after an outage in which all leases were suspended
+	Dawn       Begin = iota // all processes have just been started, and there is no leader
+	Joining                 // one owner has everything, and the other has just started
+	Settled                 // each owner has a range
+	Outage                  // the managers restart after an outage in which all leases were suspended
+	Followed                // each owner has a range, and a lookup has the table
+	Supervised              // each owner has a range and a supervisor, which reports a crash to both managers
 	begins
 )
 
-var beginNames = [begins]string{"dawn", "joining", "settled", "outage"}
+var beginNames = [begins]string{"dawn", "joining", "settled", "outage", "followed", "supervised"}
 
 func (b Begin) String() string { return beginNames[b] }
 
@@ -59,9 +62,9 @@ type Clocks struct {
 // clocks are the combinations that are explored. With slow clocks, owners use their leases for longest, and a
 // leader its authority.
 var clocks = []Clocks{
-	{"even", [processes]Rate{even, even, even, even}},
-	{"slow-owners", [processes]Rate{fast, fast, slow, slow}},
-	{"slow-leader", [processes]Rate{slow, fast, slow, slow}},
+	{"even", [processes]Rate{even, even, even, even, even}},
+	{"slow-owners", [processes]Rate{fast, fast, slow, slow, slow}},
+	{"slow-leader", [processes]Rate{slow, fast, slow, slow, slow}},
 }
 
 // A Scenario is an initial state, the rates of clocks, and limits of an exploration.
@@ -73,6 +76,14 @@ type Scenario struct {
 	Detours int8
 	// Limits of the kinds of faults: a process restarts; a message is duplicated; a process is stopped.
 	Crashes, Duplicates, Pauses int8
+}
+
+// size returns the number of processes.
+func (s *Scenario) size() int {
+	if s.From == Followed {
+		return processes
+	}
+	return follower
 }
 
 // Name returns the name of the scenario.
@@ -97,8 +108,10 @@ func (*Scenario) Figures() []explorer.Figure {
 		{Key: "leaders", Text: "up to %d leaders", Of: explorer.HighestOfStates}, // one after the other
 		{Key: "changes", Text: "up to %d changes", Of: explorer.HighestOfStates}, // of the table
 		{Key: "suspendedStates", Text: "%d states with suspended leases", Of: explorer.SumOfStates},
-		{Key: "resumed", Text: "%d resumed", Of: explorer.SumOfSteps}, // steps that resume a suspended lease
-		{Key: "refused", Text: "%d refused", Of: explorer.SumOfSteps}, // steps that end one
+		{Key: "resumed", Text: "%d resumed", Of: explorer.SumOfSteps},          // steps that resume a suspended lease
+		{Key: "refused", Text: "%d refused", Of: explorer.SumOfSteps},          // steps that end one
+		{Key: "losses", Text: "%d losses at lookups", Of: explorer.SumOfSteps}, // steps in which a lookup reports one
+		{Key: "deaths", Text: "%d deaths recorded", Of: explorer.SumOfSteps},   // steps that acknowledge a death notice
 	}
 }
 
@@ -125,7 +138,7 @@ type swap struct{ managers, owners bool }
 
 // at returns the index of the process that has the name of process i after the swap.
 func (s swap) at(i int) int {
-	if i < managers && s.managers || i >= managers && s.owners {
+	if i < managers && s.managers || i >= managers && i < follower && s.owners {
 		return i ^ 1
 	}
 	return i

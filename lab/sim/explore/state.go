@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
+	"github.com/leasehold-dev/leasehold/internal/core/machine/lookup"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/owner"
@@ -32,6 +33,8 @@ type state struct {
 	broken   *explorer.Violation
 	resumed  bool // the last step resumed a suspended lease
 	refused  bool // the last step ended a suspended lease
+	lost     bool // in the last step a lookup has reported a loss
+	died     bool // the last step has acknowledged a death notice
 
 	detours, crashes, duplicates, pauses int8 // remaining
 }
@@ -48,13 +51,21 @@ func (st *state) Figure(i int) uint64 {
 		return uint64(min(st.suspendedOwners(), 1))
 	case 3:
 		return uint64(flag(st.resumed))
+	case 4:
+		return uint64(flag(st.refused))
+	case 5:
+		return uint64(flag(st.lost))
 	}
-	return uint64(flag(st.refused))
+	return uint64(flag(st.died))
 }
 
+// running returns the processes of the scenario.
+func (st *state) running() []*process { return st.procs[:st.scenario.size()] }
+
 type process struct {
-	node   *managerproc.Machine // nil if it is an owner
-	owner  *owner.Machine       // nil if it is a manager
+	node   *managerproc.Machine // of a manager
+	owner  *owner.Machine       // of an owner
+	lookup *lookup.Machine      // of a lookup
 	epoch  uint8                // number of starts
 	wake   mono.Instant
 	paused bool // stopped: it receives no event
@@ -62,6 +73,8 @@ type process struct {
 	// Of an owner: leases that have ended, and generations that it has installed.
 	ended     []leasehold.Lease
 	installed []leasehold.Generation
+
+	followers uint8 // of a manager: a bit for each process that has requested the table from it
 
 	digests digests
 }
@@ -105,10 +118,13 @@ func (st *state) boot(i int, epoch uint8) {
 	p := &process{epoch: epoch}
 	st.procs[i] = p
 	now := st.clock(i)
-	if i < managers {
+	switch {
+	case i < managers:
 		p.node = engine.Must(managerproc.New(now, nodeConfig(i, epoch)))
-	} else {
-		p.owner = engine.Must(owner.New(now, ownerConfig(i, epoch)))
+	case i < follower:
+		p.owner = engine.Must(owner.New(now, st.scenario.ownerConfig(i, epoch)))
+	default:
+		p.lookup = engine.Must(lookup.New(now, lookupConfig()))
 	}
 	st.call(i, nil)
 }
@@ -128,10 +144,12 @@ func nodeConfig(i int, epoch uint8) managerproc.Config {
 	}
 }
 
-func ownerConfig(i int, epoch uint8) owner.Config {
-	return owner.Config{Namespace: namespace, Rand: explorer.Constant(), Holder: &table.Holder{
-		Owner: ownerNames[i-managers], Session: session(i, epoch), Addr: "host", Weight: 1, Process: fmt.Sprint(epoch),
-	}}
+func (s *Scenario) ownerConfig(i int, epoch uint8) owner.Config {
+	h := &table.Holder{Owner: ownerNames[i-managers], Session: session(i, epoch), Addr: "host", Weight: 1, Process: fmt.Sprint(epoch)}
+	if s.From == Supervised {
+		h.DeathHash = token(epoch).Hash()
+	}
+	return owner.Config{Namespace: namespace, Rand: explorer.Constant(), Holder: h}
 }
 
 // call passes an event to a process, on a copy of its machine; nil if time has passed.
@@ -143,16 +161,22 @@ func (st *state) call(i int, event any) {
 			st.violated(engine.NoCrash, "%v\n%s", r, debug.Stack())
 		}
 	}()
-	if p.node != nil {
+	switch {
+	case p.node != nil:
 		st.callNode(i, &p, event)
-	} else {
+	case p.owner != nil:
 		st.callOwner(i, &p, event)
+	default:
+		st.callLookup(i, &p, event)
 	}
 	st.kit.digestProcess(&p)
 }
 
 func (st *state) callNode(i int, p *process, event any) {
 	p.node = image.Copy(st.kit.image, p.node)
+	if l, ok := event.(managerproc.Lookup); ok {
+		p.followers |= 1 << l.LookupRequest.Lookup
+	}
 	var actions []managerproc.Action
 	if event == nil {
 		actions, p.wake = p.node.Advance(st.clock(i))
@@ -178,8 +202,11 @@ func (st *state) doNode(i int, p *process, a managerproc.Action) {
 			st.sendToStore(i, p, a.Term, act)
 		case manager.Send:
 			st.sendToOwner(act.Reply.Session, owner.Reply{LeaseReply: act.Reply})
+		case manager.Answer:
+			st.sendTable(act.Lookup, lookup.Reply{LookupReply: act.Reply})
 		case manager.Broadcast:
 			st.checkTable(p)
+			st.broadcast(p, act.Reply)
 		}
 	case managerproc.Load:
 		st.sendToStore(i, p, a.Term, a)
@@ -187,8 +214,26 @@ func (st *state) doNode(i int, p *process, a managerproc.Action) {
 		st.sendToStore(i, p, a.Term, a)
 	case managerproc.RedirectOwner:
 		st.sendToOwner(a.Session, owner.Redirect{NotLeader: a.NotLeader})
+	case managerproc.Follow:
+		request := *a.Request
+		request.Lookup = uint64(i)
+		for m := range managers {
+			if a.To == managerNames[m] {
+				st.post(&message{to: m, what: managerproc.Lookup{LookupRequest: &request}})
+			}
+		}
+	case managerproc.Answer:
+		st.sendTable(a.Lookup, lookup.Reply{LookupReply: a.Reply})
+	case managerproc.Relay:
+		st.broadcast(p, a.Reply)
+	case managerproc.RedirectLookup:
+		st.sendTable(a.Lookup, lookup.Redirect{From: managerNames[i], NotLeader: a.NotLeader})
+	case managerproc.RefuseLookup:
+		st.sendTable(a.Lookup, lookup.Refused{From: managerNames[i], Kind: leasehold.KindOf(a.Why)})
 	case managerproc.RefuseOwner:
 		st.sendToOwner(a.Session, owner.Refused{Kind: leasehold.KindOf(a.Why)})
+	case managerproc.DeathReply:
+		st.checkAcknowledged(a)
 	case managerproc.Parked:
 		st.violated(engine.NoCrash, "a manager cannot lead: %v", a.Why)
 	}

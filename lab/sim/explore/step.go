@@ -13,7 +13,7 @@ import (
 // message is delivered; if there is none, a stopped process continues, or the time advances to the next wake.
 func (st *state) next(detour bool) *state {
 	n := *st
-	n.resumed, n.refused = false, false
+	n.resumed, n.refused, n.lost, n.died = false, false, false, false
 	if detour && st.scenario.Detours != explorer.Unlimited {
 		if n.detours == 0 {
 			return nil
@@ -105,7 +105,7 @@ func (st *state) quiet(visit visitor) {
 	if n := st.next(false); n.pass() {
 		visit(n, func() string { return fmt.Sprintf("%v pass", n.now-st.now) })
 	}
-	for i, p := range st.procs {
+	for i, p := range st.running() {
 		if !p.paused {
 			continue
 		}
@@ -122,7 +122,7 @@ func (st *state) quiet(visit visitor) {
 // whether there is such a time.
 func (st *state) pass() bool {
 	due := time.Duration(mono.Never)
-	for i, p := range st.procs {
+	for i, p := range st.running() {
 		if !p.paused {
 			due = min(due, st.when(i, p.wake))
 		}
@@ -131,7 +131,7 @@ func (st *state) pass() bool {
 		return false
 	}
 	st.now = max(st.now, due)
-	for i, p := range st.procs {
+	for i, p := range st.running() {
 		if !p.paused && st.clock(i) >= p.wake {
 			st.call(i, nil)
 		}
@@ -173,7 +173,7 @@ func (st *state) hold(i int, timedOut bool) {
 
 // eachCrash restarts each process. If the process was stopped, the crash was at the time of the stop.
 func (st *state) eachCrash(visit visitor) {
-	for i, p := range st.procs {
+	for i, p := range st.running() {
 		n := st.next(true)
 		if n == nil || n.crashes == 0 {
 			return
@@ -181,13 +181,14 @@ func (st *state) eachCrash(visit visitor) {
 		n.crashes--
 		n.messages = slices.DeleteFunc(slices.Clone(n.messages), func(l *message) bool { return l.to == i && l.epoch != 0 && !l.toStore() })
 		n.boot(i, p.epoch+1)
+		n.report(i, p.epoch)
 		visit(n, func() string { return processName(i) + " crashes and restarts" })
 	}
 }
 
 // eachPause stops each process, until no other step is possible, or longer.
 func (st *state) eachPause(visit visitor) {
-	for i, p := range st.procs {
+	for i, p := range st.running() {
 		n := st.next(true)
 		if n == nil || n.pauses == 0 {
 			return

@@ -107,6 +107,7 @@ func (st *state) commit(b *storage.Batch) storage.Outcome {
 		next.tables = append(next.tables, t)
 	}
 	st.putStore(&next)
+	st.checkDied(b.Changes)
 	return storage.Done
 }
 

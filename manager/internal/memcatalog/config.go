@@ -167,7 +167,7 @@ func (c *Config) digests() []uint64 {
 func (c *Config) flease() flease.Config {
 	out := flease.Config{
 		Lease: c.Lease, Epsilon: c.Epsilon, Drift: c.Drift, Key: c.Key, OtherKeys: c.OtherKeys, Label: c.description(),
-		Listen: c.Listen, Transport: c.Transport, MaxResources: 64, Logger: c.Logger,
+		Listen: c.Listen, Transport: c.Transport, MaxResources: 64, Logger: c.Logger, Clock: c.Clock,
 	}
 	for _, p := range c.Peers {
 		if p.Manager == c.Self {

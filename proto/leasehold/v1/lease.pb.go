@@ -53,6 +53,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A DeathOutcome is the outcome of a request of ReportDeath. All are final.
+type DeathOutcome int32
+
+const (
+	DeathOutcome_DEATH_OUTCOME_UNSPECIFIED DeathOutcome = 0
+	// The session has no leases, which is committed.
+	DeathOutcome_DEATH_OUTCOME_RECORDED DeathOutcome = 1
+	// Nothing to do: the leader does not have this session, or has no hash for it.
+	// Leases that it may have expire.
+	DeathOutcome_DEATH_OUTCOME_UNKNOWN_SESSION DeathOutcome = 2
+)
+
+// Enum value maps for DeathOutcome.
+var (
+	DeathOutcome_name = map[int32]string{
+		0: "DEATH_OUTCOME_UNSPECIFIED",
+		1: "DEATH_OUTCOME_RECORDED",
+		2: "DEATH_OUTCOME_UNKNOWN_SESSION",
+	}
+	DeathOutcome_value = map[string]int32{
+		"DEATH_OUTCOME_UNSPECIFIED":     0,
+		"DEATH_OUTCOME_RECORDED":        1,
+		"DEATH_OUTCOME_UNKNOWN_SESSION": 2,
+	}
+)
+
+func (x DeathOutcome) Enum() *DeathOutcome {
+	p := new(DeathOutcome)
+	*p = x
+	return p
+}
+
+func (x DeathOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DeathOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_leasehold_v1_lease_proto_enumTypes[0].Descriptor()
+}
+
+func (DeathOutcome) Type() protoreflect.EnumType {
+	return &file_leasehold_v1_lease_proto_enumTypes[0]
+}
+
+func (x DeathOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DeathOutcome.Descriptor instead.
+func (DeathOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{0}
+}
+
 // A MoveState is the state of a move at its source.
 type MoveState int32
 
@@ -98,11 +151,11 @@ func (x MoveState) String() string {
 }
 
 func (MoveState) Descriptor() protoreflect.EnumDescriptor {
-	return file_leasehold_v1_lease_proto_enumTypes[0].Descriptor()
+	return file_leasehold_v1_lease_proto_enumTypes[1].Descriptor()
 }
 
 func (MoveState) Type() protoreflect.EnumType {
-	return &file_leasehold_v1_lease_proto_enumTypes[0]
+	return &file_leasehold_v1_lease_proto_enumTypes[1]
 }
 
 func (x MoveState) Number() protoreflect.EnumNumber {
@@ -111,8 +164,181 @@ func (x MoveState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MoveState.Descriptor instead.
 func (MoveState) EnumDescriptor() ([]byte, []int) {
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{1}
+}
+
+// A ReportDeathRequest is the proof that the process of a session has ended.
+type ReportDeathRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sender's protocol version.
+	Version   uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The owner and its session.
+	Owner   string `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
+	Session []byte `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`
+	// The 32 bytes whose SHA-256 is the holder's death_hash. They MUST be random, and
+	// MUST NOT be revealed before the process has ended.
+	Token         []byte `protobuf:"bytes,5,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportDeathRequest) Reset() {
+	*x = ReportDeathRequest{}
+	mi := &file_leasehold_v1_lease_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportDeathRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportDeathRequest) ProtoMessage() {}
+
+func (x *ReportDeathRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_lease_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportDeathRequest.ProtoReflect.Descriptor instead.
+func (*ReportDeathRequest) Descriptor() ([]byte, []int) {
 	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{0}
 }
+
+func (x *ReportDeathRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ReportDeathRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ReportDeathRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *ReportDeathRequest) GetSession() []byte {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
+func (x *ReportDeathRequest) GetToken() []byte {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+type ReportDeathResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*ReportDeathResponse_Outcome
+	//	*ReportDeathResponse_NotLeader
+	Kind          isReportDeathResponse_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportDeathResponse) Reset() {
+	*x = ReportDeathResponse{}
+	mi := &file_leasehold_v1_lease_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportDeathResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportDeathResponse) ProtoMessage() {}
+
+func (x *ReportDeathResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_lease_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportDeathResponse.ProtoReflect.Descriptor instead.
+func (*ReportDeathResponse) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ReportDeathResponse) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ReportDeathResponse) GetKind() isReportDeathResponse_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *ReportDeathResponse) GetOutcome() DeathOutcome {
+	if x != nil {
+		if x, ok := x.Kind.(*ReportDeathResponse_Outcome); ok {
+			return x.Outcome
+		}
+	}
+	return DeathOutcome_DEATH_OUTCOME_UNSPECIFIED
+}
+
+func (x *ReportDeathResponse) GetNotLeader() *NotLeader {
+	if x != nil {
+		if x, ok := x.Kind.(*ReportDeathResponse_NotLeader); ok {
+			return x.NotLeader
+		}
+	}
+	return nil
+}
+
+type isReportDeathResponse_Kind interface {
+	isReportDeathResponse_Kind()
+}
+
+type ReportDeathResponse_Outcome struct {
+	// From the leader.
+	Outcome DeathOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=leasehold.v1.DeathOutcome,oneof"`
+}
+
+type ReportDeathResponse_NotLeader struct {
+	// From a manager that does not lead.
+	NotLeader *NotLeader `protobuf:"bytes,3,opt,name=not_leader,json=notLeader,proto3,oneof"`
+}
+
+func (*ReportDeathResponse_Outcome) isReportDeathResponse_Kind() {}
+
+func (*ReportDeathResponse_NotLeader) isReportDeathResponse_Kind() {}
 
 // A HoldRequest is an owner's heartbeat with the leases that it holds. It does not
 // request a range: the manager decides the assignment.
@@ -144,7 +370,8 @@ type HoldRequest struct {
 	Version uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	// The namespace: 1 to 64 of a-z, 0-9, '.', '_', '-', not starting with a sign.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// The sender. It does not change during a session.
+	// The sender. It does not change during a session. Only here and in stored tables it
+	// has a death_hash.
 	Holder *Holder `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
 	// The sequence number in the session, from 1.
 	Seq uint64 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -194,7 +421,7 @@ type HoldRequest struct {
 
 func (x *HoldRequest) Reset() {
 	*x = HoldRequest{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[0]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -206,7 +433,7 @@ func (x *HoldRequest) String() string {
 func (*HoldRequest) ProtoMessage() {}
 
 func (x *HoldRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[0]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -219,7 +446,7 @@ func (x *HoldRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRequest.ProtoReflect.Descriptor instead.
 func (*HoldRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{0}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *HoldRequest) GetVersion() uint32 {
@@ -376,7 +603,7 @@ type Loads struct {
 
 func (x *Loads) Reset() {
 	*x = Loads{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[1]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +615,7 @@ func (x *Loads) String() string {
 func (*Loads) ProtoMessage() {}
 
 func (x *Loads) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[1]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +628,7 @@ func (x *Loads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loads.ProtoReflect.Descriptor instead.
 func (*Loads) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{1}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Loads) GetStarts() []uint64 {
@@ -468,7 +695,7 @@ type MoveReport struct {
 
 func (x *MoveReport) Reset() {
 	*x = MoveReport{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[2]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +707,7 @@ func (x *MoveReport) String() string {
 func (*MoveReport) ProtoMessage() {}
 
 func (x *MoveReport) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[2]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +720,7 @@ func (x *MoveReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveReport.ProtoReflect.Descriptor instead.
 func (*MoveReport) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{2}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *MoveReport) GetTicket() []byte {
@@ -580,7 +807,7 @@ type Import struct {
 
 func (x *Import) Reset() {
 	*x = Import{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[3]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +819,7 @@ func (x *Import) String() string {
 func (*Import) ProtoMessage() {}
 
 func (x *Import) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[3]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +832,7 @@ func (x *Import) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Import.ProtoReflect.Descriptor instead.
 func (*Import) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{3}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Import) GetTicket() []byte {
@@ -666,7 +893,7 @@ type HoldResponse struct {
 
 func (x *HoldResponse) Reset() {
 	*x = HoldResponse{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[4]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +905,7 @@ func (x *HoldResponse) String() string {
 func (*HoldResponse) ProtoMessage() {}
 
 func (x *HoldResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[4]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -691,7 +918,7 @@ func (x *HoldResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldResponse.ProtoReflect.Descriptor instead.
 func (*HoldResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{4}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HoldResponse) GetVersion() uint32 {
@@ -893,7 +1120,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[5]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1132,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[5]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1145,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{5}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Grant) GetNamespace() string {
@@ -1084,7 +1311,7 @@ type Departure struct {
 
 func (x *Departure) Reset() {
 	*x = Departure{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[6]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1323,7 @@ func (x *Departure) String() string {
 func (*Departure) ProtoMessage() {}
 
 func (x *Departure) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[6]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1336,7 @@ func (x *Departure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Departure.ProtoReflect.Descriptor instead.
 func (*Departure) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{6}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Departure) GetTicket() []byte {
@@ -1175,7 +1402,7 @@ type Arrival struct {
 
 func (x *Arrival) Reset() {
 	*x = Arrival{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[7]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1414,7 @@ func (x *Arrival) String() string {
 func (*Arrival) ProtoMessage() {}
 
 func (x *Arrival) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[7]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1427,7 @@ func (x *Arrival) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Arrival.ProtoReflect.Descriptor instead.
 func (*Arrival) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{7}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Arrival) GetTicket() []byte {
@@ -1267,7 +1494,7 @@ type LeaseSet struct {
 
 func (x *LeaseSet) Reset() {
 	*x = LeaseSet{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[8]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +1506,7 @@ func (x *LeaseSet) String() string {
 func (*LeaseSet) ProtoMessage() {}
 
 func (x *LeaseSet) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[8]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +1519,7 @@ func (x *LeaseSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseSet.ProtoReflect.Descriptor instead.
 func (*LeaseSet) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{8}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LeaseSet) GetStarts() []uint64 {
@@ -1330,7 +1557,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[9]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1569,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[9]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1582,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{9}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Lease) GetStart() uint64 {
@@ -1394,7 +1621,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[10]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1633,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[10]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1646,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{10}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Timing) GetLease() int64 {
@@ -1456,7 +1683,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[11]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1695,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[11]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1708,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{11}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *NotLeader) GetTerm() uint64 {
@@ -1513,7 +1740,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_leasehold_v1_lease_proto_msgTypes[12]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1752,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_lease_proto_msgTypes[12]
+	mi := &file_leasehold_v1_lease_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1765,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{12}
+	return file_leasehold_v1_lease_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Error) GetOp() string {
@@ -1573,7 +1800,19 @@ var File_leasehold_v1_lease_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\xca\x04\n" +
+	"\x18leasehold/v1/lease.proto\x12\fleasehold.v1\x1a\x18leasehold/v1/table.proto\"\x92\x01\n" +
+	"\x12ReportDeathRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x18\n" +
+	"\asession\x18\x04 \x01(\fR\asession\x12\x14\n" +
+	"\x05token\x18\x05 \x01(\fR\x05token\"\xa9\x01\n" +
+	"\x13ReportDeathResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x126\n" +
+	"\aoutcome\x18\x02 \x01(\x0e2\x1a.leasehold.v1.DeathOutcomeH\x00R\aoutcome\x128\n" +
+	"\n" +
+	"not_leader\x18\x03 \x01(\v2\x17.leasehold.v1.NotLeaderH\x00R\tnotLeaderB\x06\n" +
+	"\x04kind\"\xca\x04\n" +
 	"\vHoldRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12,\n" +
@@ -1688,15 +1927,20 @@ const file_leasehold_v1_lease_proto_rawDesc = "" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage*\x83\x01\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage*l\n" +
+	"\fDeathOutcome\x12\x1d\n" +
+	"\x19DEATH_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16DEATH_OUTCOME_RECORDED\x10\x01\x12!\n" +
+	"\x1dDEATH_OUTCOME_UNKNOWN_SESSION\x10\x02*\x83\x01\n" +
 	"\tMoveState\x12\x1a\n" +
 	"\x16MOVE_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12MOVE_STATE_COPYING\x10\x01\x12\x16\n" +
 	"\x12MOVE_STATE_STOPPED\x10\x02\x12\x13\n" +
 	"\x0fMOVE_STATE_DONE\x10\x03\x12\x15\n" +
-	"\x11MOVE_STATE_FAILED\x10\x042Q\n" +
+	"\x11MOVE_STATE_FAILED\x10\x042\xa5\x01\n" +
 	"\fOwnerService\x12A\n" +
-	"\x04Hold\x12\x19.leasehold.v1.HoldRequest\x1a\x1a.leasehold.v1.HoldResponse(\x010\x01BCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
+	"\x04Hold\x12\x19.leasehold.v1.HoldRequest\x1a\x1a.leasehold.v1.HoldResponse(\x010\x01\x12R\n" +
+	"\vReportDeath\x12 .leasehold.v1.ReportDeathRequest\x1a!.leasehold.v1.ReportDeathResponseBCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
 
 var (
 	file_leasehold_v1_lease_proto_rawDescOnce sync.Once
@@ -1710,51 +1954,58 @@ func file_leasehold_v1_lease_proto_rawDescGZIP() []byte {
 	return file_leasehold_v1_lease_proto_rawDescData
 }
 
-var file_leasehold_v1_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leasehold_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_leasehold_v1_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_leasehold_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_leasehold_v1_lease_proto_goTypes = []any{
-	(MoveState)(0),       // 0: leasehold.v1.MoveState
-	(*HoldRequest)(nil),  // 1: leasehold.v1.HoldRequest
-	(*Loads)(nil),        // 2: leasehold.v1.Loads
-	(*MoveReport)(nil),   // 3: leasehold.v1.MoveReport
-	(*Import)(nil),       // 4: leasehold.v1.Import
-	(*HoldResponse)(nil), // 5: leasehold.v1.HoldResponse
-	(*Grant)(nil),        // 6: leasehold.v1.Grant
-	(*Departure)(nil),    // 7: leasehold.v1.Departure
-	(*Arrival)(nil),      // 8: leasehold.v1.Arrival
-	(*LeaseSet)(nil),     // 9: leasehold.v1.LeaseSet
-	(*Lease)(nil),        // 10: leasehold.v1.Lease
-	(*Timing)(nil),       // 11: leasehold.v1.Timing
-	(*NotLeader)(nil),    // 12: leasehold.v1.NotLeader
-	(*Error)(nil),        // 13: leasehold.v1.Error
-	(*Holder)(nil),       // 14: leasehold.v1.Holder
+	(DeathOutcome)(0),           // 0: leasehold.v1.DeathOutcome
+	(MoveState)(0),              // 1: leasehold.v1.MoveState
+	(*ReportDeathRequest)(nil),  // 2: leasehold.v1.ReportDeathRequest
+	(*ReportDeathResponse)(nil), // 3: leasehold.v1.ReportDeathResponse
+	(*HoldRequest)(nil),         // 4: leasehold.v1.HoldRequest
+	(*Loads)(nil),               // 5: leasehold.v1.Loads
+	(*MoveReport)(nil),          // 6: leasehold.v1.MoveReport
+	(*Import)(nil),              // 7: leasehold.v1.Import
+	(*HoldResponse)(nil),        // 8: leasehold.v1.HoldResponse
+	(*Grant)(nil),               // 9: leasehold.v1.Grant
+	(*Departure)(nil),           // 10: leasehold.v1.Departure
+	(*Arrival)(nil),             // 11: leasehold.v1.Arrival
+	(*LeaseSet)(nil),            // 12: leasehold.v1.LeaseSet
+	(*Lease)(nil),               // 13: leasehold.v1.Lease
+	(*Timing)(nil),              // 14: leasehold.v1.Timing
+	(*NotLeader)(nil),           // 15: leasehold.v1.NotLeader
+	(*Error)(nil),               // 16: leasehold.v1.Error
+	(*Holder)(nil),              // 17: leasehold.v1.Holder
 }
 var file_leasehold_v1_lease_proto_depIdxs = []int32{
-	14, // 0: leasehold.v1.HoldRequest.holder:type_name -> leasehold.v1.Holder
-	9,  // 1: leasehold.v1.HoldRequest.leases:type_name -> leasehold.v1.LeaseSet
-	2,  // 2: leasehold.v1.HoldRequest.loads:type_name -> leasehold.v1.Loads
-	3,  // 3: leasehold.v1.HoldRequest.moves:type_name -> leasehold.v1.MoveReport
-	4,  // 4: leasehold.v1.HoldRequest.imports:type_name -> leasehold.v1.Import
-	14, // 5: leasehold.v1.MoveReport.to:type_name -> leasehold.v1.Holder
-	0,  // 6: leasehold.v1.MoveReport.state:type_name -> leasehold.v1.MoveState
-	6,  // 7: leasehold.v1.HoldResponse.grant:type_name -> leasehold.v1.Grant
-	12, // 8: leasehold.v1.HoldResponse.not_leader:type_name -> leasehold.v1.NotLeader
-	13, // 9: leasehold.v1.HoldResponse.refusal:type_name -> leasehold.v1.Error
-	11, // 10: leasehold.v1.Grant.timing:type_name -> leasehold.v1.Timing
-	9,  // 11: leasehold.v1.Grant.offers:type_name -> leasehold.v1.LeaseSet
-	14, // 12: leasehold.v1.Grant.incumbent:type_name -> leasehold.v1.Holder
-	14, // 13: leasehold.v1.Grant.contender:type_name -> leasehold.v1.Holder
-	7,  // 14: leasehold.v1.Grant.departures:type_name -> leasehold.v1.Departure
-	8,  // 15: leasehold.v1.Grant.arrivals:type_name -> leasehold.v1.Arrival
-	14, // 16: leasehold.v1.Departure.to:type_name -> leasehold.v1.Holder
-	14, // 17: leasehold.v1.Arrival.from:type_name -> leasehold.v1.Holder
-	1,  // 18: leasehold.v1.OwnerService.Hold:input_type -> leasehold.v1.HoldRequest
-	5,  // 19: leasehold.v1.OwnerService.Hold:output_type -> leasehold.v1.HoldResponse
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	0,  // 0: leasehold.v1.ReportDeathResponse.outcome:type_name -> leasehold.v1.DeathOutcome
+	15, // 1: leasehold.v1.ReportDeathResponse.not_leader:type_name -> leasehold.v1.NotLeader
+	17, // 2: leasehold.v1.HoldRequest.holder:type_name -> leasehold.v1.Holder
+	12, // 3: leasehold.v1.HoldRequest.leases:type_name -> leasehold.v1.LeaseSet
+	5,  // 4: leasehold.v1.HoldRequest.loads:type_name -> leasehold.v1.Loads
+	6,  // 5: leasehold.v1.HoldRequest.moves:type_name -> leasehold.v1.MoveReport
+	7,  // 6: leasehold.v1.HoldRequest.imports:type_name -> leasehold.v1.Import
+	17, // 7: leasehold.v1.MoveReport.to:type_name -> leasehold.v1.Holder
+	1,  // 8: leasehold.v1.MoveReport.state:type_name -> leasehold.v1.MoveState
+	9,  // 9: leasehold.v1.HoldResponse.grant:type_name -> leasehold.v1.Grant
+	15, // 10: leasehold.v1.HoldResponse.not_leader:type_name -> leasehold.v1.NotLeader
+	16, // 11: leasehold.v1.HoldResponse.refusal:type_name -> leasehold.v1.Error
+	14, // 12: leasehold.v1.Grant.timing:type_name -> leasehold.v1.Timing
+	12, // 13: leasehold.v1.Grant.offers:type_name -> leasehold.v1.LeaseSet
+	17, // 14: leasehold.v1.Grant.incumbent:type_name -> leasehold.v1.Holder
+	17, // 15: leasehold.v1.Grant.contender:type_name -> leasehold.v1.Holder
+	10, // 16: leasehold.v1.Grant.departures:type_name -> leasehold.v1.Departure
+	11, // 17: leasehold.v1.Grant.arrivals:type_name -> leasehold.v1.Arrival
+	17, // 18: leasehold.v1.Departure.to:type_name -> leasehold.v1.Holder
+	17, // 19: leasehold.v1.Arrival.from:type_name -> leasehold.v1.Holder
+	4,  // 20: leasehold.v1.OwnerService.Hold:input_type -> leasehold.v1.HoldRequest
+	2,  // 21: leasehold.v1.OwnerService.ReportDeath:input_type -> leasehold.v1.ReportDeathRequest
+	8,  // 22: leasehold.v1.OwnerService.Hold:output_type -> leasehold.v1.HoldResponse
+	3,  // 23: leasehold.v1.OwnerService.ReportDeath:output_type -> leasehold.v1.ReportDeathResponse
+	22, // [22:24] is the sub-list for method output_type
+	20, // [20:22] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_lease_proto_init() }
@@ -1763,7 +2014,11 @@ func file_leasehold_v1_lease_proto_init() {
 		return
 	}
 	file_leasehold_v1_table_proto_init()
-	file_leasehold_v1_lease_proto_msgTypes[4].OneofWrappers = []any{
+	file_leasehold_v1_lease_proto_msgTypes[1].OneofWrappers = []any{
+		(*ReportDeathResponse_Outcome)(nil),
+		(*ReportDeathResponse_NotLeader)(nil),
+	}
+	file_leasehold_v1_lease_proto_msgTypes[6].OneofWrappers = []any{
 		(*HoldResponse_Grant)(nil),
 		(*HoldResponse_NotLeader)(nil),
 		(*HoldResponse_Refusal)(nil),
@@ -1773,8 +2028,8 @@ func file_leasehold_v1_lease_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_lease_proto_rawDesc), len(file_leasehold_v1_lease_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   13,
+			NumEnums:      2,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

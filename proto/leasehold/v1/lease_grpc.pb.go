@@ -51,7 +51,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	OwnerService_Hold_FullMethodName = "/leasehold.v1.OwnerService/Hold"
+	OwnerService_Hold_FullMethodName        = "/leasehold.v1.OwnerService/Hold"
+	OwnerService_ReportDeath_FullMethodName = "/leasehold.v1.OwnerService/ReportDeath"
 )
 
 // OwnerServiceClient is the client API for OwnerService service.
@@ -66,6 +67,16 @@ type OwnerServiceClient interface {
 	// assignment. Messages do not depend on the stream: each is self-contained, and
 	// a broken stream loses no lease.
 	Hold(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[HoldRequest, HoldResponse], error)
+	// ReportDeath ends a session whose process has ended, so that its ranges are
+	// granted again without waiting for the leases to expire. The sender MUST have
+	// verified, by the operating system, that no code of the process can run any more.
+	// It repeats the request, to all managers, until one replies with an outcome. A
+	// manager of a version without this method rejects it with UNIMPLEMENTED: then the
+	// leases expire.
+	//
+	// A token that does not match the session is rejected with PERMISSION_DENIED.
+	// UNAVAILABLE means that the leader cannot decide yet. No reply precedes the commit.
+	ReportDeath(ctx context.Context, in *ReportDeathRequest, opts ...grpc.CallOption) (*ReportDeathResponse, error)
 }
 
 type ownerServiceClient struct {
@@ -89,6 +100,16 @@ func (c *ownerServiceClient) Hold(ctx context.Context, opts ...grpc.CallOption) 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type OwnerService_HoldClient = grpc.BidiStreamingClient[HoldRequest, HoldResponse]
 
+func (c *ownerServiceClient) ReportDeath(ctx context.Context, in *ReportDeathRequest, opts ...grpc.CallOption) (*ReportDeathResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportDeathResponse)
+	err := c.cc.Invoke(ctx, OwnerService_ReportDeath_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // OwnerServiceServer is the server API for OwnerService service.
 // All implementations must embed UnimplementedOwnerServiceServer
 // for forward compatibility.
@@ -101,6 +122,16 @@ type OwnerServiceServer interface {
 	// assignment. Messages do not depend on the stream: each is self-contained, and
 	// a broken stream loses no lease.
 	Hold(grpc.BidiStreamingServer[HoldRequest, HoldResponse]) error
+	// ReportDeath ends a session whose process has ended, so that its ranges are
+	// granted again without waiting for the leases to expire. The sender MUST have
+	// verified, by the operating system, that no code of the process can run any more.
+	// It repeats the request, to all managers, until one replies with an outcome. A
+	// manager of a version without this method rejects it with UNIMPLEMENTED: then the
+	// leases expire.
+	//
+	// A token that does not match the session is rejected with PERMISSION_DENIED.
+	// UNAVAILABLE means that the leader cannot decide yet. No reply precedes the commit.
+	ReportDeath(context.Context, *ReportDeathRequest) (*ReportDeathResponse, error)
 	mustEmbedUnimplementedOwnerServiceServer()
 }
 
@@ -113,6 +144,9 @@ type UnimplementedOwnerServiceServer struct{}
 
 func (UnimplementedOwnerServiceServer) Hold(grpc.BidiStreamingServer[HoldRequest, HoldResponse]) error {
 	return status.Error(codes.Unimplemented, "method Hold not implemented")
+}
+func (UnimplementedOwnerServiceServer) ReportDeath(context.Context, *ReportDeathRequest) (*ReportDeathResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportDeath not implemented")
 }
 func (UnimplementedOwnerServiceServer) mustEmbedUnimplementedOwnerServiceServer() {}
 func (UnimplementedOwnerServiceServer) testEmbeddedByValue()                      {}
@@ -142,13 +176,36 @@ func _OwnerService_Hold_Handler(srv interface{}, stream grpc.ServerStream) error
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type OwnerService_HoldServer = grpc.BidiStreamingServer[HoldRequest, HoldResponse]
 
+func _OwnerService_ReportDeath_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportDeathRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OwnerServiceServer).ReportDeath(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OwnerService_ReportDeath_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OwnerServiceServer).ReportDeath(ctx, req.(*ReportDeathRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // OwnerService_ServiceDesc is the grpc.ServiceDesc for OwnerService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var OwnerService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "leasehold.v1.OwnerService",
 	HandlerType: (*OwnerServiceServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ReportDeath",
+			Handler:    _OwnerService_ReportDeath_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Hold",

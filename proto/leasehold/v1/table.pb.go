@@ -180,6 +180,8 @@ const (
 	// Nothing was lost: the state moved to another holder. No change has this
 	// cause.
 	Cause_CAUSE_MOVED Cause = 7
+	// The holder's process was proven dead (see OwnerService.ReportDeath).
+	Cause_CAUSE_DIED Cause = 8
 )
 
 // Enum value maps for Cause.
@@ -193,6 +195,7 @@ var (
 		5: "CAUSE_RESTARTED",
 		6: "CAUSE_CONTACT",
 		7: "CAUSE_MOVED",
+		8: "CAUSE_DIED",
 	}
 	Cause_value = map[string]int32{
 		"CAUSE_UNSPECIFIED": 0,
@@ -203,6 +206,7 @@ var (
 		"CAUSE_RESTARTED":   5,
 		"CAUSE_CONTACT":     6,
 		"CAUSE_MOVED":       7,
+		"CAUSE_DIED":        8,
 	}
 )
 
@@ -247,7 +251,12 @@ type Holder struct {
 	Weight float64 `protobuf:"fixed64,4,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Identifies the operating system process, so that a successor on the same
 	// machine can verify that it has ended. May be empty.
-	Process       string `protobuf:"bytes,5,opt,name=process,proto3" json:"process,omitempty"`
+	Process string `protobuf:"bytes,5,opt,name=process,proto3" json:"process,omitempty"`
+	// The SHA-256 of the token that proves the end of this session's process (see
+	// OwnerService.ReportDeath): 32 bytes, or empty if no other process has such a token.
+	// It MUST be empty if other processes act for a time on what the owner has replied,
+	// even after its end. Lookups and other owners do not receive it.
+	DeathHash     []byte `protobuf:"bytes,6,opt,name=death_hash,json=deathHash,proto3" json:"death_hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -315,6 +324,13 @@ func (x *Holder) GetProcess() string {
 		return x.Process
 	}
 	return ""
+}
+
+func (x *Holder) GetDeathHash() []byte {
+	if x != nil {
+		return x.DeathHash
+	}
+	return nil
 }
 
 // A Table is the lease table of a namespace at one LSN, in columns: the ranges
@@ -652,13 +668,15 @@ var File_leasehold_v1_table_proto protoreflect.FileDescriptor
 
 const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\n" +
-	"\x18leasehold/v1/table.proto\x12\fleasehold.v1\"~\n" +
+	"\x18leasehold/v1/table.proto\x12\fleasehold.v1\"\x9d\x01\n" +
 	"\x06Holder\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x12\n" +
 	"\x04addr\x18\x03 \x01(\tR\x04addr\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\x01R\x06weight\x12\x18\n" +
-	"\aprocess\x18\x05 \x01(\tR\aprocess\"\xaa\x02\n" +
+	"\aprocess\x18\x05 \x01(\tR\aprocess\x12\x1d\n" +
+	"\n" +
+	"death_hash\x18\x06 \x01(\fR\tdeathHash\"\xaa\x02\n" +
 	"\x05Table\x12\x10\n" +
 	"\x03lsn\x18\x01 \x01(\x04R\x03lsn\x12\x16\n" +
 	"\x06newest\x18\x02 \x01(\x04R\x06newest\x12.\n" +
@@ -706,7 +724,7 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\x17CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CHANGE_KIND_GRANTED\x10\x01\x12\x17\n" +
 	"\x13CHANGE_KIND_VACATED\x10\x02\x12\x15\n" +
-	"\x11CHANGE_KIND_MOVED\x10\x03*\xa1\x01\n" +
+	"\x11CHANGE_KIND_MOVED\x10\x03*\xb1\x01\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rCAUSE_EXPIRED\x10\x01\x12\x12\n" +
@@ -716,7 +734,9 @@ const file_leasehold_v1_table_proto_rawDesc = "" +
 	"\rCAUSE_REFUSED\x10\x04\x12\x13\n" +
 	"\x0fCAUSE_RESTARTED\x10\x05\x12\x11\n" +
 	"\rCAUSE_CONTACT\x10\x06\x12\x0f\n" +
-	"\vCAUSE_MOVED\x10\aBCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
+	"\vCAUSE_MOVED\x10\a\x12\x0e\n" +
+	"\n" +
+	"CAUSE_DIED\x10\bBCZAgithub.com/leasehold-dev/leasehold/proto/leasehold/v1;leaseholdv1b\x06proto3"
 
 var (
 	file_leasehold_v1_table_proto_rawDescOnce sync.Once

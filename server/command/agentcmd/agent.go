@@ -66,7 +66,7 @@ func New() *cobra.Command {
 		Args:    cli.NoArguments,
 	}
 	cfg.addFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cfg.Run(cmd, cfg.validate, cfg.run) }
+	cfg.CanPrint(cmd, cfg.validate, cfg.run)
 	return cmd
 }
 

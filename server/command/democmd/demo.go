@@ -4,6 +4,7 @@ package democmd
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"runtime"
@@ -17,7 +18,6 @@ import (
 	"github.com/leasehold-dev/leasehold/server/command/managercmd"
 	"github.com/leasehold-dev/leasehold/server/console"
 	"github.com/leasehold-dev/leasehold/server/demo"
-	"github.com/leasehold-dev/leasehold/server/demo/view"
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
@@ -26,9 +26,9 @@ of its own on this computer, and 2,000 users who set and read a status. Then it 
 the leader and the servers, one after the other, with kill -9, and starts them again,
 while the users continue. If there is time it also stops a server (SIGSTOP) for longer
 than its leases last, and resumes it; and it restarts one as for an upgrade (SIGTERM),
-which moves its statuses to the others first. It shows the leader, each server's share
-of the keys, the results of requests, and the losses that users were notified of; and
-it prints the addresses of the managers' dashboards, for a browser.
+which moves its statuses to the others first. It prints each fault, the results of
+requests and the losses that users were notified of; and the addresses of the managers,
+for "leasehold top", and of their dashboards, for a browser.
 
 A server keeps its statuses in a leasemap, and users send HTTP requests that leasehttp
 routes to the owner of their key: as a service of your own would.
@@ -64,7 +64,7 @@ until they succeed; those that never do are failures. While a server is dead or
 stopped its users wait, so that the availability is the cost of the chosen kills and
 leases, and it does not decide the exit status.
 
-On a terminal it runs until q or Ctrl-C, elsewhere for 30 s; --for sets another time.
+On a terminal it runs until Ctrl-C, elsewhere for 30 s; --for sets another time.
 No process and no file is left behind; --keep keeps the data and the logs.
 
 Exit status: 0 all went well; 1 two servers owned a key at the same time, an answer
@@ -100,7 +100,7 @@ func New() *cobra.Command {
 	}
 	flags, c := cmd.Flags(), &o.Config
 	flags.SortFlags = false
-	flags.DurationVar(&c.For, "for", 0, "how long users call (default until q or Ctrl-C on a terminal, else 30s)")
+	flags.DurationVar(&c.For, "for", 0, "how long users call (default until Ctrl-C on a terminal, else 30s)")
 	flags.BoolVar(&o.json, "json", false, "print only the result, as one JSON object")
 	flags.StringVar(&c.Store, "store", c.Store, "store of the managers: disk, or flease for memory only")
 	flags.BoolVar(&c.TLS, "tls", false, "use TLS between all processes, with certificates that are renewed meanwhile, and an\naccess policy")
@@ -133,29 +133,21 @@ func New() *cobra.Command {
 
 func (o *Options) run(cmd *cobra.Command) error {
 	out, errs := console.New(cmd.OutOrStdout()), console.New(cmd.ErrOrStderr())
-	live := out.Terminal && !o.json
-	if !live && !cmd.Flags().Changed("for") && o.Config.Rounds == 0 && o.Config.Outage == 0 {
+	if (!out.Terminal || o.json) && !cmd.Flags().Changed("for") && o.Config.Rounds == 0 && o.Config.Outage == 0 {
 		o.Config.For = unattended
 	}
 	if err := o.Config.Validate(); err != nil {
 		return err
 	}
-	var (
-		r   demo.Report
-		err error
-	)
-	switch narrator := (&view.Narrator{Out: errs}); {
-	case live:
-		r, err = view.Live(cmd.Context(), o.Config, cmd.OutOrStdout())
-	case o.json && !errs.Terminal:
-		r, err = demo.Run(cmd.Context(), o.Config, func(demo.Snapshot) {})
-	default:
-		r, err = demo.Run(cmd.Context(), o.Config, narrator.Watch)
+	log := io.Writer(errs)
+	if o.json && !errs.Terminal {
+		log = io.Discard
 	}
+	r, err := demo.Run(cmd.Context(), o.Config, log)
 	if err != nil {
 		return cli.Fail(fmt.Errorf("%w%s", err, o.hint(r)))
 	}
-	if err := cli.PrintAs(cmd, o.json, r, func() string { return view.Text(&r) }); err != nil {
+	if err := cli.PrintAs(cmd, o.json, r, r.Text); err != nil {
 		return err
 	}
 	return o.Judge(errs, &r)

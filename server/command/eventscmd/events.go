@@ -27,7 +27,7 @@ contain, such as joining owners. If the manager becomes unavailable, the command
 to another one, and prints that events may be missing.
 
 Kinds are granted, moved, vacated, leader and the causes for which a lease ends: expired,
-released, left, refused and restarted. A loss is any change with which state is lost,
+released, left, refused, restarted and died. A loss is any change with which state is lost,
 which is all that vacate. Times are wall clock times of the managers.
 
 ` + cli.KeyHelp

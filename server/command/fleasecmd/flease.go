@@ -45,16 +45,16 @@ func New() *cobra.Command {
 const defaultMember = "127.0.0.1:7001"
 
 // parseMembers parses 1=host:port,2=host:port.
-func parseMembers(list []string) ([]flease.Member, error) {
+func parseMembers(origin string, list []string) ([]flease.Member, error) {
 	var members []flease.Member
 	for _, item := range list {
 		number, addr, found := strings.Cut(strings.TrimSpace(item), "=")
 		id, err := strconv.ParseUint(number, 10, 32)
 		if !found || err != nil || id == 0 {
-			return nil, fmt.Errorf("--members %q: want a positive id and an address, such as 1=%s", item, defaultMember)
+			return nil, fmt.Errorf("%s %q: want a positive id and an address, such as 1=%s", origin, item, defaultMember)
 		}
 		if err := cli.CheckAddr(addr); err != nil {
-			return nil, fmt.Errorf("--members: %w", err)
+			return nil, fmt.Errorf("%s: %w", origin, err)
 		}
 		members = append(members, flease.Member{ID: flease.ID(id), Addr: addr})
 	}
@@ -62,40 +62,40 @@ func parseMembers(list []string) ([]flease.Member, error) {
 	return members, nil
 }
 
-func memberOf(members []flease.Member, id uint32) (string, error) {
+func memberOf(origin string, members []flease.Member, id uint32) (string, error) {
 	for _, m := range members {
 		if m.ID == flease.ID(id) {
 			return m.Addr, nil
 		}
 	}
-	return "", fmt.Errorf("--id %d: --members has no such member among its %d", id, len(members))
+	return "", fmt.Errorf("%s %d: --members has no such member among its %d", origin, id, len(members))
 }
 
 // readKey reads the secret that members share, if there is one. Any bytes are valid; trailing
 // white space is removed.
-func readKey(file string) (secret.Text, error) {
+func readKey(origin, file string) (secret.Text, error) {
 	if file == "" {
 		return secret.Text{}, nil
 	}
 	text, err := cli.ReadPrivate(file)
 	if err != nil {
-		return secret.Text{}, cli.Fail(fmt.Errorf("--key-file: %w", err))
+		return secret.Text{}, cli.Fail(fmt.Errorf("%s: %w", origin, err))
 	}
 	key := secret.New(strings.TrimRightFunc(text, unicode.IsSpace))
 	if key.Len() == 0 {
-		return secret.Text{}, errors.New("--key-file " + file + " is empty: put 32 random bytes into it")
+		return secret.Text{}, errors.New(origin + " " + file + " is empty: put 32 random bytes into it")
 	}
 	return key, nil
 }
 
 // onlyLoopback rejects an address that other computers can reach: the control API does not
 // authenticate its clients.
-func onlyLoopback(flag, addr string) error {
+func onlyLoopback(origin, addr string) error {
 	if err := cli.CheckAddr(addr); err != nil {
-		return fmt.Errorf("--%s: %w", flag, err)
+		return fmt.Errorf("%s: %w", origin, err)
 	}
 	if !address.Loopback(addr) {
-		return fmt.Errorf("--%s %s: want a loopback address, such as %s: clients are not authenticated", flag, addr, defaultMember)
+		return fmt.Errorf("%s %s: want a loopback address, such as %s: clients are not authenticated", origin, addr, defaultMember)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func newAcquireCommand() *cobra.Command {
 	flags.BoolVar(&o.try, "try", false, "fail at once if another member holds the lease")
 	flags.BoolVar(&o.json, "json", false, "print the lease as one line of JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := onlyLoopback("member", o.member); err != nil {
+		if err := onlyLoopback("--member", o.member); err != nil {
 			return err
 		}
 		err := o.run(cmd, args[0], args[1:])

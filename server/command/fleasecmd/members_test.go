@@ -17,7 +17,7 @@ func FuzzFleaseMembers(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		members, err := parseMembers(strings.Split(text, ","))
+		members, err := parseMembers("--members", strings.Split(text, ","))
 		if err != nil {
 			return
 		}

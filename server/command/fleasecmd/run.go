@@ -39,15 +39,24 @@ default TCP on the member's port, which otherwise has only datagrams. Every user
 computer can connect to it.
 
 It stops on SIGINT (Ctrl-C) or SIGTERM, and releases its leases. It acquires leases only
-on request.`
+on request.
+
+Every flag is also an environment variable (--key-file is LEASEHOLD_KEY_FILE) and a key of
+the YAML file in --config or LEASEHOLD_CONFIG. Note that other commands have a setting
+--listen, too.`
 
 type fleaseRun struct {
+	daemon.Settings
+
 	id      uint32
 	members []string
 	keyFile string
 	control string
 	tcp     bool
 	config  flease.Config
+
+	addr       string // of this member
+	controlled string // the control address; empty for none
 }
 
 func newRunCommand() *cobra.Command {
@@ -60,28 +69,31 @@ func newRunCommand() *cobra.Command {
   leasehold flease run --id 2 --members 1=10.0.0.1:7001,2=10.0.0.2:7001,3=10.0.0.3:7001 --key-file key`,
 		Args: cli.NoArguments,
 	}
-	flags, c := cmd.Flags(), &o.config
-	flags.SortFlags = false
-	flags.Uint32Var(&o.id, "id", 0, "id of this member")
-	flags.StringSliceVar(&o.members, "members", nil, "all members, comma-separated `id=host:port`")
-	flags.DurationVar(&c.Lease, "lease", flease.DefaultLease, "duration of a lease without renewal")
-	flags.DurationVar(&c.Epsilon, "epsilon", flease.DefaultEpsilon, "maximum difference of the wall clocks of two members")
-	flags.Float64Var(&c.Drift, "drift", flease.DefaultDrift, "maximum ratio of the rates of two monotonic clocks")
-	flags.StringVar(&o.keyFile, "key-file", "", "`file` with the secret that all members share")
-	flags.StringVar(&c.Listen, "listen", "", "listen address, `host:port` (default this member's address)")
-	flags.BoolVar(&o.tcp, "tcp", false, "use TCP instead of datagrams")
-	flags.StringVar(&o.control, "control", "", "control address, `host:port` on the loopback (default this member's port; with --tcp none)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.complete(); err != nil {
-			return err
-		}
-		c.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-		return cli.Failure(o.run(cmd.Context(), console.New(cmd.OutOrStdout())))
-	}
+	o.addFlags(cmd)
+	o.CanPrint(cmd, o.complete, o.run)
 	return cmd
 }
 
+// addFlags adds the flags in the order of the help.
+func (o *fleaseRun) addFlags(cmd *cobra.Command) {
+	f, c := o.Begin(cmd), &o.config
+	f.Uint32Var(&o.id, "id", 0, "id of this member")
+	f.StringSliceVar(&o.members, "members", nil, "all members, comma-separated `id=host:port`")
+	f.DurationVar(&c.Lease, "lease", flease.DefaultLease, "duration of a lease without renewal")
+	f.DurationVar(&c.Epsilon, "epsilon", flease.DefaultEpsilon, "maximum difference of the wall clocks of two members")
+	f.Float64Var(&c.Drift, "drift", flease.DefaultDrift, "maximum ratio of the rates of two monotonic clocks")
+	f.StringVar(&o.keyFile, "key-file", "", "`file` with the secret that all members share")
+	f.StringVar(&c.Listen, "listen", "", "listen address, `host:port` (default this member's address)")
+	f.BoolVar(&o.tcp, "tcp", false, "use TCP instead of datagrams")
+	f.StringVar(&o.control, "control", "", "control address, `host:port` on the loopback (default this member's port; with --tcp none)")
+	o.Finish(cmd)
+}
+
 func (o *fleaseRun) complete() error {
+	return o.Validate(o.validateMembers, o.validateTransport)
+}
+
+func (o *fleaseRun) validateMembers() error {
 	switch c := &o.config; {
 	case len(o.members) == 0:
 		return errors.New("--members is missing: list all members, such as 1=" + defaultMember + ",2=127.0.0.1:7002,3=127.0.0.1:7003")
@@ -91,33 +103,41 @@ func (o *fleaseRun) complete() error {
 		return fmt.Errorf("--lease %v, --epsilon %v, --drift %v: want more than 0; omit a flag for its default", c.Lease, c.Epsilon, c.Drift)
 	}
 	var err error
-	if o.config.Members, err = parseMembers(o.members); err != nil {
-		return err
-	}
-	addr, err := memberOf(o.config.Members, o.id)
-	if err != nil {
+	if o.config.Members, err = parseMembers(o.Origin("members"), o.members); err != nil {
 		return err
 	}
 	o.config.Self = flease.ID(o.id)
-	if o.config.Key, err = readKey(o.keyFile); err != nil {
+	o.addr, err = memberOf(o.Origin("id"), o.config.Members, o.id)
+	return err
+}
+
+func (o *fleaseRun) validateTransport() (err error) {
+	if o.config.Key, err = readKey(o.Origin("key-file"), o.keyFile); err != nil {
 		return err
 	}
+	o.controlled = o.control
 	if o.tcp {
 		o.config.Transport = flease.TCP{}
 	} else if o.control == "" {
-		_, port, _ := net.SplitHostPort(addr)
-		o.control = net.JoinHostPort("127.0.0.1", port)
+		_, port, _ := net.SplitHostPort(o.addr)
+		o.controlled = net.JoinHostPort("127.0.0.1", port)
 	}
-	if o.control == "" {
+	if o.controlled == "" {
 		return nil
 	}
-	return onlyLoopback("control", o.control)
+	return onlyLoopback(o.Origin("control"), o.controlled)
 }
 
-func (o *fleaseRun) run(ctx context.Context, out console.Screen) error {
-	control, err := daemon.ListenOn("control", o.control)
+func (o *fleaseRun) run(ctx context.Context, out console.Screen, log *slog.Logger) error {
+	stopShared, err := o.Start(ctx, "leasehold-flease", log)
+	if err != nil {
+		return err
+	}
+	defer stopShared()
+	o.config.Logger = log
+	control, err := daemon.ListenOn("control", o.controlled)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("control address %s is already in use, by another program or because member %d runs already\nA member must not run twice. If it is another program, choose another address with --control.", o.control, o.id)
+		return fmt.Errorf("control address %s is already in use, by another program or because member %d runs already\nA member must not run twice. If it is another program, choose another address with --control.", o.controlled, o.id)
 	}
 	if err != nil {
 		return err
@@ -140,7 +160,7 @@ func readiness(s flease.Status) string {
 	if 2*(heard+1) > all {
 		return "ready\n"
 	}
-	return fmt.Sprintf("ready, but only %d of the %d other members respond, and a lease requires a majority: check that they run and have the same key\n", heard, all-1)
+	return fmt.Sprintf("ready, but only %d of %s respond, and a lease requires a majority: check that they run and have the same key\n", heard, console.Counted(all-1, "other member"))
 }
 
 func (o *fleaseRun) greeting(node *flease.Node, control string) string {

@@ -32,7 +32,7 @@ func newStatusCommand() *cobra.Command {
 		Long:  fleaseStatusHelp,
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := onlyLoopback("member", member); err != nil {
+			if err := onlyLoopback("--member", member); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), admin.DefaultTimeout)
@@ -105,7 +105,7 @@ func fleaseClockText(c *flease.ClockStatus, now time.Time) string {
 	case c.Wrong:
 		return console.Bad("wrong, according to most other members")
 	case c.Steps > 0:
-		return fmt.Sprintf("stepped %d times, last by %v, %s ago", c.Steps, c.By.Round(time.Millisecond), console.Brief(now.Sub(c.Stepped)))
+		return fmt.Sprintf("stepped %s, last by %v, %s ago", console.Counted(int(c.Steps), "time"), c.By.Round(time.Millisecond), console.Brief(now.Sub(c.Stepped)))
 	}
 	return "steady"
 }

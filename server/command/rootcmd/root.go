@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/command/ownercmd"
 	"github.com/leasehold-dev/leasehold/server/command/pkicmd"
 	"github.com/leasehold-dev/leasehold/server/command/rangecmd"
+	"github.com/leasehold-dev/leasehold/server/command/runcmd"
 	"github.com/leasehold-dev/leasehold/server/command/statuscmd"
 	"github.com/leasehold-dev/leasehold/server/daemon"
 	"github.com/leasehold-dev/leasehold/server/doctor"
@@ -49,7 +50,7 @@ const rootExample = `  leasehold manager run                  # a single manager
 // New returns the root with all commands.
 func New() *cobra.Command {
 	root := cli.NewRoot("leasehold", "Leases and partitioning for in-memory services", rootHelp, rootExample, daemon.BuildVersion())
-	cli.AddGroup(root, "run", "Run", democmd.New(), devcmd.New(), managercmd.New(), gateway.NewCommand(), agentcmd.New(), fleasecmd.New())
+	cli.AddGroup(root, "run", "Run", democmd.New(), devcmd.New(), managercmd.New(), runcmd.New(), gateway.NewCommand(), agentcmd.New(), fleasecmd.New())
 	cli.AddGroup(root, "see", "Observe a cluster", statuscmd.New(), top.NewCommand(), eventscmd.New(), doctor.NewCommand())
 	cli.AddGroup(root, "manage", "Administer a cluster", namespacecmd.New(), ownercmd.New(), rangecmd.New(), keycmd.New())
 	cli.AddGroup(root, "secure", "Security", pkicmd.New(), pkicmd.NewTokenCommand())

@@ -4,10 +4,12 @@ package statuscmd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
@@ -23,15 +25,31 @@ func New() *cobra.Command {
 		Short: "Show the leader and the state of each namespace",
 		Long:  statusHelp,
 		Example: `  leasehold status
+  leasehold status -n presence
   leasehold status --json | jq '.namespaces[] | select(.ready | not)'`,
 		Args: cli.NoArguments,
 	}
 	c := cli.NewClient(cmd)
+	c.InNamespace(cmd, "`name` of the only namespace to print")
 	cmd.RunE = c.Run(func(ctx context.Context, _ []string) error {
-		return cli.Answer(ctx, c, func(ctx context.Context, _ string) (admin.Status, error) { return c.Admin.Status(ctx) },
-			func(s admin.Status) string { return statusText(s, c.Security.Tls()) })
+		s, err := c.Admin.Status(ctx)
+		if err == nil && c.Namespace != "" {
+			err = selectNamespace(&s, c.Namespace)
+		}
+		if err != nil {
+			return c.Explain(ctx, err)
+		}
+		return c.Print(s, func() string { return statusText(s, c.Security.Tls()) })
 	})
 	return cmd
+}
+
+func selectNamespace(s *admin.Status, name string) error {
+	s.Namespaces = slices.DeleteFunc(s.Namespaces, func(n admin.NamespaceStatus) bool { return n.Name != name })
+	if len(s.Namespaces) == 0 && s.Problem == "" {
+		return leasehold.Errorf("namespace", leasehold.ErrNotFound, name, "there is no such namespace")
+	}
+	return nil
 }
 
 // statusText formats a status. With TLS, it contains only the namespaces of the caller's roles.

@@ -139,7 +139,7 @@ export function movesTable() {
       { title: "To", text: m => m.to, cell: m => named(m.to) },
       { title: "State", text: m => m.state },
       { title: "Why", text: m => reasonText(m.reason) || "not known" },
-      { title: "Sent", number: true, text: m => `${count(m.records)} records, ${bytes(m.bytes)}` },
+      { title: "Sent", number: true, text: m => `${counted(m.records, "record")}, ${bytes(m.bytes)}` },
       { title: "For", number: true, text: m => m.id ? duration(m.ageSeconds) : "-" },
     ],
   });

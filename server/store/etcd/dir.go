@@ -58,14 +58,14 @@ func openDir(cfg *EmbedConfig) (*dataDir, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, dirError(path, leasehold.ErrUnavailable, "cannot be created: %w", err)
+		return nil, dirError(path, leasehold.ErrUnavailable, "cannot be created: %w\nChoose a directory that this user can create and write.", err)
 	}
 	lock, err := fileutil.TryLockFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
 		return nil, dirError(path, leasehold.ErrExists, "another process uses it\nStop that process, or choose another directory.")
 	}
 	if err != nil {
-		return nil, dirError(path, leasehold.ErrUnavailable, "cannot be locked: %w", err)
+		return nil, dirError(path, leasehold.ErrUnavailable, "cannot be locked: %w\nChoose a directory that this user can write.", err)
 	}
 	d := &dataDir{path: path, lock: lock}
 	if err := d.open(cfg); err != nil {
@@ -94,7 +94,7 @@ func checkOurs(path string) error {
 		return nil
 	}
 	if err != nil {
-		return dirError(path, leasehold.ErrInvalid, "cannot be read as a directory: %w", err)
+		return dirError(path, leasehold.ErrInvalid, "cannot be read as a directory: %w\nChoose a directory that this user can read and write.", err)
 	}
 	known := []string{lockName, tempName, "lost+found"} // may exist before the marker
 	foreign := ""

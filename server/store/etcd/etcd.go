@@ -97,7 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, unreachable(op, subject, err)
 	}
 	db := &database{client: client, prefix: cfg.Prefix, close: client.Close}
-	if _, err := db.View().Get(ctx, "record"); err != nil {
+	if err := awaitResponse(ctx, func(ctx context.Context) error { _, err := db.View().Get(ctx, "record"); return err }); err != nil {
 		_ = client.Close() // the first error matters
 		return nil, unreachable(op, subject, err)
 	}
@@ -106,6 +106,24 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 			"endpoints", subject, "revisions", revisions)
 	}
 	return &Store{kv.New(db, kv.Config{})}, nil
+}
+
+// retryInterval is the pause between two reads of awaitResponse.
+const retryInterval = 100 * time.Millisecond
+
+// awaitResponse repeats a read until the cluster has executed it: members reject requests while they elect a leader.
+func awaitResponse(ctx context.Context, read func(context.Context) error) error {
+	for {
+		err := read(ctx)
+		if leasehold.KindOf(translate(err)) != leasehold.ErrUnavailable || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(retryInterval):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // dial creates a client. With a user name the client requests a token, with a timeout instead of a

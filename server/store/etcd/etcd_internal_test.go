@@ -5,8 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 // TestUnreachableMemberIsRetriedSoon: the retry backoff for a member that does not respond stays
@@ -50,5 +54,35 @@ func TestUnreachableMemberIsRetriedSoon(t *testing.T) {
 	<-returned
 	if err := errors.Join(client.Close(), listener.Close()); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// Members reject requests while they elect a leader: Open tries again. It does not try again what no retry changes.
+func TestOpenWaitsForAnElection(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		responses []error
+		reads     int
+		succeeds  bool
+	}{
+		{"at once", []error{nil}, 1, true},
+		{"an election", []error{rpctypes.ErrGRPCLeaderChanged, rpctypes.ErrGRPCNoLeader, nil}, 3, true},
+		{"a wrong password", []error{rpctypes.ErrGRPCAuthFailed, nil}, 1, false},
+		{"no leader", slices.Repeat([]error{rpctypes.ErrGRPCNoLeader}, 100), int(dialTimeout/retryInterval) + 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), dialTimeout)
+				defer cancel()
+				reads := 0
+				err := awaitResponse(ctx, func(context.Context) error {
+					reads++
+					return c.responses[reads-1]
+				})
+				if (err == nil) != c.succeeds || reads < c.reads-1 || reads > c.reads {
+					t.Errorf("%d reads, want %d: %v", reads, c.reads, err)
+				}
+			})
+		})
 	}
 }

@@ -120,6 +120,15 @@ func (pl *assignment) recordReasons(before *keyrange.Map[*seat], why table.Reaso
 	pl.reasons = b.Map()
 }
 
+// succeeded replaces the reasons for the ranges of a seat, which were for its previous session.
+func (pl *assignment) succeeded(s *seat) {
+	for r, planned := range pl.desired.All() {
+		if planned == s {
+			pl.reasons.Set(r, table.Joined)
+		}
+	}
+}
+
 // reason returns why a range goes from one owner to another.
 func (pl *assignment) reason(r leasehold.Range, from, to *table.Holder) table.Reason {
 	if from.Session == to.Session {

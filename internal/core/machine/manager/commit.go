@@ -108,7 +108,8 @@ func (m *Machine) applyGrant(c *table.Change) {
 	if p == nil || !p.member() || m.history.doubted() { // another owner may have had the generation
 		m.emit(Note{What: NoteGrantOrphaned, Owner: c.Holder.Owner, Generation: c.Generation})
 		m.moveConfirmed(m.pending.tickets[c.Generation])
-		m.freed.add(freed{Lease: l, holder: c.Holder, cause: leasehold.CauseExpired})
+		m.freed.add(freed{Lease: l, holder: c.Holder, cause: m.deaths.cause(c.Holder)})
+		m.deaths.orphaned(c.Holder.Session, m.freed.total)
 		return
 	}
 	p.held.add(l)

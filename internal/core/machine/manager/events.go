@@ -165,6 +165,9 @@ const (
 	NoteForgotten                     // an owner has a lease newer than the stored table: its Generation, the table's NewestGeneration
 	NoteLogForgotten                  // the log ends elsewhere than in this leader's last write: the LSN of its end, OwnLSN
 	NoteRebased                       // the table continues after a gap: the LSN before it, OwnLSN after it
+	NoteDied                          // a session was proven dead: its Leases
+	NoteDeathRefused                  // a death notice was refused: its token or its owner does not match
+	NoteLate                          // a request of a session that was proven dead was refused: its Seq
 	notables
 )
 
@@ -173,7 +176,7 @@ var notableNames = [notables]string{
 	"released", "refused", "grant pending", "grant withdrawn", "grant orphaned", "name taken", "successor", "predecessor gone", "full",
 	"commit unknown", "commit retried", "commit found", "snapshot sent", "lookup ahead", "policy refused", "takeover renews", "compacted",
 	"move begun", "moved", "move failed", "move timed out", "move cancelled", "target gone", "parting", "draining", "ghost", "move done", "no mover",
-	"copy", "history lost", "log lost", "rebased",
+	"copy", "history lost", "log lost", "rebased", "died", "death notice refused", "late message",
 }
 
 func (n Notable) String() string { return notableNames[n] }

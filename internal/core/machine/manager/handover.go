@@ -25,6 +25,9 @@ type transfer struct {
 // for as long as the owners that the table names.
 func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 	p, until := m.members.sessions[h.Session], max(m.members.inheritUntil, m.outage.returnUntil)
+	if m.deaths.proven[h.Session] != nil {
+		return nil
+	}
 	if p != nil && !p.acks.proven && p.seat != nil && p.seat.incumbent == p && now < until {
 		// It has sent its first request. It need not acknowledge a message first: it did so with an earlier
 		// leader.
@@ -38,7 +41,7 @@ func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 	if i, known := m.members.findSeat(h.Owner); known && m.members.seats[i].incumbent != nil {
 		return nil // a later session has its owner name
 	}
-	p = newInheritedPeer(h, until)
+	p = newInheritedPeer(h.WithoutDeathHash(), until) // only its own requests announce the hash
 	p.seat = m.members.seat(h.Owner)
 	p.seat.incumbent = p
 	m.members.sessions[h.Session] = p

@@ -28,6 +28,7 @@ type Machine struct {
 	members membership // the sessions, and the owner names
 	outage  outage     // whether no owner is in contact
 	history history    // whether the store has lost changes
+	deaths  deaths     // sessions that were proven dead
 	// census is the census that this machine continues; nil if there was none, and after the first step.
 	census *Census
 
@@ -99,6 +100,7 @@ func (m *Machine) inherit(now mono.Instant) {
 			m.members.sessions[e.Holder.Session] = p
 			m.members.inherited++
 		}
+		p.verifyBy(e.Holder)
 		p.held.leases = append(p.held.leases, leasehold.Lease{Range: r, Generation: e.Generation})
 	}
 	for r, e := range m.state.table.All() {
@@ -212,6 +214,7 @@ type Sizes struct {
 	Freed     int // leases that have ended, not recorded yet
 	Moves     int // in progress
 	Backlog   int // moves that have not started
+	Deaths    int // proven, and notices without a reply
 	Actions   int // capacity
 }
 
@@ -220,7 +223,8 @@ func (m *Machine) Sizes() Sizes {
 	return Sizes{
 		Sessions: len(m.members.sessions), Inherited: m.members.inherited, Heard: m.members.connected, Seats: len(m.members.seats),
 		Ranges: m.state.table.Len(), Planned: m.plan.desired.Len(), Reasons: m.plan.reasons.Len(), Log: m.state.log.Len(), Freed: len(m.freed.queue),
-		Moves: len(m.moves.all), Backlog: m.members.backlog(), Actions: cap(m.out),
+		Moves: len(m.moves.all), Backlog: m.members.backlog(),
+		Deaths: len(m.deaths.proven) + len(m.deaths.waiting), Actions: cap(m.out),
 	}
 }
 
@@ -246,6 +250,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.reconfigure(now, e.Config)
 	case Order:
 		m.order(now, e)
+	case Died:
+		m.died(now, e)
 	}
 	return m.finish(now)
 }
@@ -285,6 +291,7 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	m.detectIdle(now)
 	m.sendTouched(now)
 	m.sendGoodbyes(now)
+	m.sendDeathReplies()
 	return m.out, min(m.wake, m.pending.rereadAt)
 }
 
@@ -393,6 +400,7 @@ func (m *Machine) detach(p *peer) {
 		return
 	}
 	m.emit(Note{What: NoteSuccessor, Owner: s.owner})
+	m.plan.succeeded(s)
 	// Leases granted from now on count from its last request.
 	s.incumbent.renewal.until = max(s.incumbent.renewal.until, s.incumbent.renewal.lastRequest.Add(m.patience(s.incumbent)))
 	if s.incumbent.acks.proven {

@@ -43,7 +43,8 @@ type paperLeader struct {
 	answer  *protocol.LookupReply
 	notes   []manager.Notable
 	ordered []manager.Ordered // replies to orders
-	refused []error           // errors of policies
+	deaths  []manager.DeathReply
+	refused []error // errors of policies
 }
 
 func newPaperLeader(t *testing.T, options ...func(*manager.Config)) *paperLeader {
@@ -97,6 +98,8 @@ func (l *paperLeader) did(actions []manager.Action, wake mono.Instant) {
 			}
 		case manager.Ordered:
 			l.ordered = append(l.ordered, a)
+		case manager.DeathReply:
+			l.deaths = append(l.deaths, a)
 		}
 	}
 	if l.pending != nil && !l.holdUp {
@@ -173,7 +176,7 @@ func (l *paperLeader) join(name leasehold.OwnerID) *paperOwner {
 func (l *paperLeader) introduce(name leasehold.OwnerID) *paperOwner {
 	session := leasehold.Session{byte(len(l.owners) + 1)}
 	copy(session[1:], name) // unique, whichever manager leads
-	o := &paperOwner{leader: l, holder: &table.Holder{Owner: name, Session: session, Addr: string(name), Weight: 1}}
+	o := &paperOwner{leader: l, holder: &table.Holder{Owner: name, Session: session, Addr: string(name), Weight: 1, DeathHash: tokenOf(session).Hash()}}
 	l.owners = append(l.owners, o)
 	o.send()
 	o.read()

@@ -106,8 +106,9 @@ func (l *paperLeader) mover(name leasehold.OwnerID) *paperOwner {
 }
 
 func (l *paperLeader) newcomer(name leasehold.OwnerID) *paperOwner {
+	session := leasehold.Session{byte(len(l.owners) + 1)}
 	o := &paperOwner{leader: l, holder: &table.Holder{
-		Owner: name, Session: leasehold.Session{byte(len(l.owners) + 1)}, Addr: string(name), Weight: 1,
+		Owner: name, Session: session, Addr: string(name), Weight: 1, DeathHash: tokenOf(session).Hash(),
 	}}
 	l.owners = append(l.owners, o)
 	return o

@@ -44,5 +44,12 @@ func newInheritedPeer(h *table.Holder, until mono.Instant) *peer {
 	return p
 }
 
+// verifyBy adds the death hash that the session has announced, unless it has one.
+func (p *peer) verifyBy(h *table.Holder) {
+	if p.holder.DeathHash.IsZero() && !h.DeathHash.IsZero() {
+		p.holder = h
+	}
+}
+
 // member reports whether the peer takes part in the partitioning.
 func (p *peer) member() bool { return p.seat != nil && p.seat.incumbent == p && p.acks.proven }

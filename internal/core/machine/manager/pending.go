@@ -31,6 +31,14 @@ type pendingCommit struct {
 	rereadAt mono.Instant // when to read the end of the log again
 }
 
+// last returns the LSN of the table after the pending batch; 0 if there is none.
+func (c *pendingCommit) last() leasehold.LSN {
+	if c.batch == nil {
+		return 0
+	}
+	return c.batch.Last()
+}
+
 // carries reports whether the pending batch records a move with the ticket.
 func (c *pendingCommit) carries(t protocol.Ticket) bool {
 	for _, other := range c.tickets {

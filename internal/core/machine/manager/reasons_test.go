@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
@@ -92,6 +93,32 @@ func TestReasonsOfGrants(t *testing.T) {
 	}
 	if granted == 0 {
 		t.Error("nothing was granted")
+	}
+}
+
+// A new session of an owner gets the ranges of its predecessor because it joined, not for the reason why the predecessor
+// got them.
+func TestReasonsOfSuccessors(t *testing.T) {
+	l, p := newMovingLeader(t, "ab")
+	a, b := l.join("a"), l.join("b")
+	p.give("bb")
+	a.leave()
+	l.settle()
+	since := len(l.log)
+	second := l.introduce("b")
+	l.keepAlive(2*time.Minute, second)
+	l.settle()
+	granted := 0
+	for _, c := range l.log[since:] {
+		if c.Kind == table.Granted && c.Holder.Session == second.holder.Session {
+			granted++
+			if c.Reason != table.Joined {
+				t.Errorf("%v, for the reason %d", &c, c.Reason)
+			}
+		}
+	}
+	if granted == 0 || len(b.leases) == 0 {
+		t.Errorf("no grant to the second session: %v", l.log[since:])
 	}
 }
 

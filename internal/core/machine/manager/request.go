@@ -53,6 +53,10 @@ func (m *Machine) request(now mono.Instant, r *protocol.LeaseRequest) {
 	case m.members.foreignSession(r.Holder):
 		m.emit(Note{What: NoteForeign, Owner: r.Holder.Owner})
 		return
+	case m.deaths.late(r.Holder):
+		m.emit(Note{What: NoteLate, Owner: r.Holder.Owner, Seq: r.Seq})
+		m.refuse(now, r, leasehold.ErrClosed)
+		return
 	case m.history.gap == gapUrgent:
 		return // its claims may be the only evidence that the store was restored
 	case m.duplicated(now, r):
@@ -157,6 +161,7 @@ func (m *Machine) accept(now mono.Instant, p *peer, r *protocol.LeaseRequest) bo
 	if p.acks.echo == 0 {
 		m.members.connected++
 	}
+	p.verifyBy(r.Holder)
 	p.acks.echo = r.Seq
 	p.acks.resendAt = mono.Never
 	return true

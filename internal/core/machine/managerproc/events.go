@@ -18,6 +18,12 @@ type (
 	Request struct{ *protocol.LeaseRequest }
 	// Lookup is a message from a lookup.
 	Lookup struct{ *protocol.LookupRequest }
+	// Died is the proof that the process of a session has ended. The reply is [DeathReply], or
+	// [RedirectDeath].
+	Died struct {
+		ID uint64 // chosen by the caller
+		*protocol.DeathNotice
+	}
 	// Election is an event of the leader election.
 	Election struct{ byrecord.Event }
 	// Appointment is an event of the lease by which this manager may lead.
@@ -51,6 +57,7 @@ type (
 
 func (Request) nodeEvent()     {}
 func (Lookup) nodeEvent()      {}
+func (Died) nodeEvent()        {}
 func (Election) nodeEvent()    {}
 func (Appointment) nodeEvent() {}
 func (Manager) nodeEvent()     {}
@@ -111,6 +118,16 @@ type (
 		Lookup uint64
 		protocol.NotLeader
 	}
+	// DeathReply is the reply to [Died].
+	DeathReply struct {
+		ID      uint64
+		Outcome protocol.DeathOutcome
+	}
+	// RedirectDeath is the reply to [Died] of a manager that does not lead.
+	RedirectDeath struct {
+		ID uint64
+		protocol.NotLeader
+	}
 	// RefuseOwner rejects a request of an owner, with the reason.
 	RefuseOwner struct {
 		protocol.Speaker
@@ -153,6 +170,8 @@ func (Unfollow) nodeAction()       {}
 func (Serves) nodeAction()         {}
 func (RedirectOwner) nodeAction()  {}
 func (RedirectLookup) nodeAction() {}
+func (DeathReply) nodeAction()     {}
+func (RedirectDeath) nodeAction()  {}
 func (RefuseOwner) nodeAction()    {}
 func (RefuseLookup) nodeAction()   {}
 func (Relay) nodeAction()          {}

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/leadership/byrecord"
 	"github.com/leasehold-dev/leasehold/internal/core/machine/manager"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 )
 
@@ -291,6 +292,22 @@ func (m *Machine) handleRequest(now mono.Instant, r Request) {
 	}
 }
 
+// handleDeath handles the proof that a session's process has ended. Without a machine, as during a census, the
+// caller repeats it: the session may be in the table that results.
+func (m *Machine) handleDeath(now mono.Instant, e Died) {
+	n := m.find(e.Namespace)
+	switch {
+	case n != nil && n.machine != nil:
+		m.stepManager(now, n, manager.Died{ID: e.ID, DeathNotice: e.DeathNotice})
+	case n != nil:
+		m.emit(DeathReply{e.ID, protocol.DeathUndecided})
+	case m.unknown(now, n):
+		m.emit(DeathReply{e.ID, protocol.DeathUnknown})
+	default:
+		m.emit(RedirectDeath{e.ID, m.notLeader()})
+	}
+}
+
 // unknown reports whether this manager has the authority to reject a namespace as nonexistent.
 func (m *Machine) unknown(now mono.Instant, n *namespace) bool {
 	return m.catalog != nil && m.Leads(now) && (n == nil || n.entry.Deleted)
@@ -374,6 +391,10 @@ func (m *Machine) stepManager(now mono.Instant, n *namespace, e manager.Event) {
 		actions, n.wake = n.machine.Step(now, e)
 	}
 	for _, a := range actions {
+		if reply, is := a.(manager.DeathReply); is {
+			m.emit(DeathReply(reply))
+			continue
+		}
 		m.emit(Manage{n.name(), m.term, a})
 		switch a := a.(type) {
 		case manager.Commit:

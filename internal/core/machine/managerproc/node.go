@@ -211,6 +211,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 	switch e := e.(type) {
 	case Request:
 		m.handleRequest(now, e)
+	case Died:
+		m.handleDeath(now, e)
 	case Lookup:
 		m.handleLookup(now, e)
 	case Election:

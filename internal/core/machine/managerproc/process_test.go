@@ -216,6 +216,10 @@ func (p *process) describe(a managerproc.Action) string {
 		return fmt.Sprintf("redirect owner %s to %q in %d", a.Session.Short(), a.Leader, a.Term)
 	case managerproc.RefuseOwner:
 		return fmt.Sprintf("refuse owner %s: %v", a.Session.Short(), leasehold.KindOf(a.Why))
+	case managerproc.DeathReply:
+		return fmt.Sprintf("reply to notice %d: %d", a.ID, a.Outcome)
+	case managerproc.RedirectDeath:
+		return fmt.Sprintf("redirect notice %d to %q in %d", a.ID, a.Leader, a.Term)
 	}
 	return describeLookup(a)
 }

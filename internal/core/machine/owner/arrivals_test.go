@@ -355,7 +355,7 @@ func TestUnconfirmedStateIsDiscarded(t *testing.T) {
 func TestNothingIsExpected(t *testing.T) {
 	s := newServer(t)
 	s.receive(0, s.reply())
-	s.want(s.receive(1, s.orders(nil, arrival(1, 10, 20))))
+	s.want(s.receive(1, s.orders(nil, arrival(1, 10, 20))), "joined")
 	s = newMover(t)
 	s.step(1, owner.Leave{})
 	s.want(s.receive(1, s.orders(nil, arrival(1, 10, 20))))

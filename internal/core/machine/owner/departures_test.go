@@ -244,7 +244,7 @@ func TestImpossibleDepartures(t *testing.T) {
 func TestDepartureWithoutMover(t *testing.T) {
 	s := newServer(t)
 	s.receive(0, s.reply(grants(lease(0, 20, 1))...))
-	s.want(s.receive(1, s.orders(renewals(lease(0, 20, 1)), departure(1, 5, 10), arrival(2, 30, 40))), "move impossible", "send 0-20@1")
+	s.want(s.receive(1, s.orders(renewals(lease(0, 20, 1)), departure(1, 5, 10), arrival(2, 30, 40))), "joined", "move impossible", "send 0-20@1")
 	s.wantReports("1 failed")
 }
 

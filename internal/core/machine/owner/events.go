@@ -115,6 +115,10 @@ type (
 	// generation: no other owner has held them in between.
 	ResumedLeases struct{ Leases []leasehold.Lease }
 
+	// Joined reports that the leader counts this owner among the members: it has processed a request
+	// that acknowledges one of its replies. It follows again after [FindPredecessor].
+	Joined struct{ Term leasehold.Term }
+
 	// FindPredecessor checks whether the process of another session of the same name still
 	// runs on this computer.
 	FindPredecessor struct{ Incumbent *table.Holder }
@@ -182,6 +186,7 @@ func (GrantedLeases) ownerAction()   {}
 func (RevokedLeases) ownerAction()   {}
 func (SuspendedLeases) ownerAction() {}
 func (ResumedLeases) ownerAction()   {}
+func (Joined) ownerAction()          {}
 func (FindPredecessor) ownerAction() {}
 func (StartMove) ownerAction()       {}
 func (Stop) ownerAction()            {}

@@ -24,6 +24,16 @@ type leader struct {
 	// redirected: the owner has followed a hint since the last miss.
 	redirected bool
 	hinted     leasehold.Term // the highest term of a hint
+	// joined: Joined was emitted, and no other session had the name since.
+	joined bool
+}
+
+// acked returns the term whose leader a request acknowledges now, 0 if it acknowledges none.
+func (l *leader) acked() leasehold.Term {
+	if l.applied == 0 {
+		return 0
+	}
+	return l.term
 }
 
 // keep is how long confirmed state is kept after a leader last ordered the move.

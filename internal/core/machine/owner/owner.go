@@ -14,13 +14,16 @@ import (
 // Config configures an owner.
 type Config struct {
 	Namespace leasehold.Namespace
-	Holder    *table.Holder // name, session and address of the owner; immutable
-	Limits    protocol.Limits
+	// Holder is name, session and address of the owner, and the death hash if a supervisor has
+	// registered the session; immutable.
+	Holder *table.Holder
+	Limits protocol.Limits
 	// Mover is the address that receives moved state; empty if the owner can neither send nor
 	// receive state.
 	Mover string
 	// Promises: other processes rely for a time on published leases. A lease that has ended is
-	// reported as released only after that time. See [Settle].
+	// reported as released only after that time. See [Settle]. They rely on it even after the end of
+	// this process, so a Holder with a death hash is invalid.
 	Promises bool
 
 	// KeepSuspended limits how long leases stay suspended and the application keeps their
@@ -50,6 +53,9 @@ func (c *Config) validate() error {
 	}
 	if err := protocol.ValidateHolder(c.Holder); err != nil {
 		return err
+	}
+	if c.Promises && !c.Holder.DeathHash.IsZero() {
+		return leasehold.Errorf("owner", leasehold.ErrInvalid, string(c.Holder.Owner), "promises outlive this process, so its death must not end its leases: register no supervisor")
 	}
 	if c.Retry == 0 {
 		c.Retry = 500 * time.Millisecond
@@ -232,6 +238,7 @@ func (m *Machine) send(now mono.Instant) {
 	m.renewal.seq++
 	m.renewal.sentAt, m.renewal.claimsSuspended = now, m.held.suspended
 	m.renewal.awaiting, m.renewal.sendOnReply = true, false
+	m.renewal.acks = m.leader.acked()
 	m.renewal.nextSend = now.Add(m.retryTimeout())
 	if m.exit.leave == leaving && m.exit.leaveBy == 0 {
 		m.exit.leaveBy = now.Add(m.leader.goodbyeTimeout())

@@ -33,6 +33,7 @@ func TestConfigRefuses(t *testing.T) {
 		{"no holder", func(c *owner.Config) { c.Holder = nil }, `owner "n": Holder and Rand must be set`},
 		{"no randomness", func(c *owner.Config) { c.Rand = nil }, `owner "n": Holder and Rand must be set`},
 		{"invalid holder", func(c *owner.Config) { c.Holder.Weight = 0 }, `holder "o": weight is 0, want more than 0 and at most 1000`},
+		{"a death hash and promises", func(c *owner.Config) { c.Promises, c.Holder.DeathHash = true, table.DeathHash{1} }, `owner "o": promises outlive this process, so its death must not end its leases: register no supervisor`},
 		{"negative retry", func(c *owner.Config) { c.Retry = -1 }, `owner "o": retry -1ns, backoff 200ms and keep suspended 0s must not be negative`},
 		{"negative backoff", func(c *owner.Config) { c.Backoff = -1 }, `owner "o": retry 500ms, backoff -1ns and keep suspended 0s must not be negative`},
 	} {

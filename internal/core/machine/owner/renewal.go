@@ -3,6 +3,7 @@ package owner
 import (
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 )
@@ -13,9 +14,10 @@ type renewal struct {
 	seq             protocol.Seq // of the newest request
 	sentAt          mono.Instant // when the newest request was sent
 	nextSend        mono.Instant
-	awaiting        bool // the newest request has no reply yet
-	claimsSuspended bool // the newest request claims suspended leases
-	misses          int  // requests in a row without a reply
+	awaiting        bool           // the newest request has no reply yet
+	claimsSuspended bool           // the newest request claims suspended leases
+	acks            leasehold.Term // the term whose leader the newest request acknowledges; 0 if none
+	misses          int            // requests in a row without a reply
 	// sendOnReply: the next request is due as soon as the newest one has a reply. An earlier request
 	// would cross that reply.
 	sendOnReply bool

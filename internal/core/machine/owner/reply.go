@@ -26,6 +26,10 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LeaseReply) {
 	if m.handleRefusal(now, r) {
 		return
 	}
+	if m.renewal.acks == r.Term && !m.leader.joined && m.exit.leave == notLeaving {
+		m.leader.joined = true
+		m.emit(Joined{r.Term})
+	}
 	m.renewal.nextSend = m.cfg.Beats.Last(m.renewal.sentAt.Add(m.jitter(m.leader.timing.Renew)), m.leader.timing.Renew)
 	changed := m.adopt(now, r)
 	switch {
@@ -112,6 +116,7 @@ func (m *Machine) handleRefusal(now mono.Instant, r *protocol.LeaseReply) bool {
 		m.emit(Note{What: NoteServerRefuse, Kind: r.Refusal})
 	case r.Incumbent != nil:
 		m.emit(Note{What: NoteNameTaken})
+		m.leader.joined = false
 		if r.Incumbent.Session != m.predecessor.asked {
 			m.predecessor.asked = r.Incumbent.Session
 			m.emit(FindPredecessor{r.Incumbent})

@@ -66,7 +66,7 @@ func grows(b *storage.Batch) bool {
 // fitting returns the number of changes that fit into a piece of a size, at least one.
 func fitting(changes []table.Change, piece int) int {
 	// Maximum sizes of a change and a holder without its strings.
-	const changeSize, holderSize = 48, 64
+	const changeSize, holderSize = 48, 100
 	size := 0
 	holders := make(map[*table.Holder]bool)
 	for i := range changes {

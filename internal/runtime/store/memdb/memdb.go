@@ -129,6 +129,29 @@ func (w *watch) offer(e kv.Entry) {
 	w.next <- e
 }
 
+// Backup returns a copy of the content.
+func (d *DB) Backup() *DB {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &DB{revision: d.revision, entries: slices.Clone(d.entries)}
+}
+
+// Restore replaces the content by that of a backup. Revisions continue if running is set, because processes
+// that are running have seen the present ones: each entry is then a new write.
+func (d *DB) Restore(b *DB, running bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.entries, d.viewed = slices.Clone(b.entries), false
+	if !running {
+		d.revision = b.revision
+		return
+	}
+	d.revision++
+	for i := range d.entries {
+		d.entries[i].Revision = d.revision
+	}
+}
+
 // Close does nothing: the data outlives the store.
 func (d *DB) Close() error { return nil }
 
