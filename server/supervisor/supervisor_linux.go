@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,7 +58,7 @@ func Run(ctx context.Context, cfg Config) (Exit, error) {
 	done := make(chan struct{})
 	defer close(done)
 	go s.forward(done)
-	go trim()
+	time.AfterFunc(trimDelay, trim)
 	exit, deaths, err := s.wait()
 	s.tty.take(s.pid) // of a process group that has ended
 	cfg.report(notices, deaths)

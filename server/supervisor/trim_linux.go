@@ -6,9 +6,13 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// trimDelay is the delay of trim after the start: by then the supervisor only waits.
+const trimDelay = time.Second
 
 // trim returns the memory that only the initialization of the program needed: the free heap, and the pages
 // of the program file, which stay in the page cache and are mapped again at the next access.
@@ -23,14 +27,18 @@ func trim() {
 		return
 	}
 	defer maps.Close() //nolint:errcheck // it was only read
+	var clean []mapping
 	var m mapping
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
 		line := lines.Text()
-		if key, _, _ := strings.Cut(line, " "); strings.HasSuffix(key, ":") {
-			m.read(line)
-			continue
+		if key, _, _ := strings.Cut(line, " "); !strings.HasSuffix(key, ":") {
+			m = parseMapping(line, file)
+		} else if m.unmodified(line) {
+			clean = append(clean, m)
 		}
-		m = parseMapping(line, file)
+	}
+	for _, m := range clean { // last, because all other code maps pages again
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED) // an error: they stay
 	}
 }
 
@@ -48,11 +56,9 @@ func parseMapping(line, file string) (m mapping) {
 	return m
 }
 
-// read unmaps the pages when it reads that none was modified before it became read-only: such a page is not
-// in the file.
-func (m *mapping) read(line string) {
-	if key, value, _ := strings.Cut(line, ":"); key != "Anonymous" || strings.TrimSpace(value) != "0 kB" || !m.ours {
-		return
-	}
-	_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED) // an error: they stay
+// unmodified reports whether the line says that no page of the mapping was modified before it became read-only:
+// such a page is not in the file.
+func (m *mapping) unmodified(line string) bool {
+	key, value, _ := strings.Cut(line, ":")
+	return key == "Anonymous" && strings.TrimSpace(value) == "0 kB" && m.ours
 }
