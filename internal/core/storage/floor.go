@@ -30,6 +30,26 @@ func Above(n, clock uint64, t leasehold.Term) uint64 {
 	return n + Forgettable(t)
 }
 
+// NextFloor returns the floor of a record after last, in a store that may have lost its end, for a leader in term t
+// with the wall clock wall. It is above the floors of all records that the leader has read: of last, and of those that
+// the store has lost.
+//
+// A leader whose wall clock was ahead may have raised the floor. Later leaders continued above it, so until wall clocks
+// have passed it, lost floors may be ahead of the clock, too: by as much as that of last was when last was written, and
+// no more. So this one is as far ahead. Only owners know the numbers of a leader whose clock was ahead, if the store has
+// lost its record (see [Plausible]).
+func NextFloor(last Record, lost uint64, wall int64, t leasehold.Term) uint64 {
+	const longest = 1 << 42 // 48 days; if the writer's clock was behind by more, numbers need not skip as much
+	known, clock, written := max(last.Floor, lost), Clock(wall), Clock(last.At)
+	switch ahead := max(last.Floor, written) - written; {
+	case clock == 0:
+		known = max(known, written)
+	case written != 0 && ahead < longest:
+		clock += ahead
+	}
+	return Above(known, clock, t)
+}
+
 // near is how far above the clock a number may be if the clock is usable.
 const near = 1 << 30
 

@@ -44,6 +44,58 @@ func TestAbove(t *testing.T) {
 	}
 }
 
+// A leader whose clock was ahead has taken over, and others with right clocks have led since. A backup from then on,
+// restored under right clocks, continues above all numbers assigned since, although clocks have not passed them.
+func TestFloorAfterClockAhead(t *testing.T) {
+	const start = 1_800_000_000
+	takeOver := func(last storage.Record, wall int64) storage.Record {
+		next := last
+		next.Term++
+		next.At = wall
+		next.Floor = storage.NextFloor(last, 0, wall, next.Term)
+		return next
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		ahead, now := rapid.Int64Range(1, 1<<20).Draw(t, "ahead"), int64(start)
+		rec := takeOver(storage.Record{Term: 1, At: now - 100}, now+ahead)
+		pass := func() {
+			now += rapid.Int64Range(10, 1<<20).Draw(t, "seconds until the next")
+			if rapid.Bool().Draw(t, "renewed until then") {
+				rec.At = now - 5
+			}
+		}
+		pass()
+		rec.At = now
+		for range rapid.IntRange(0, 2).Draw(t, "takeovers before the backup") {
+			pass()
+			rec = takeOver(rec, now)
+		}
+		backup, given := rec, rec.Floor
+		for range rapid.IntRange(1, 3).Draw(t, "takeovers until the restore") {
+			pass()
+			rec = takeOver(rec, now)
+			given = max(given, rec.Floor)
+		}
+		pass()
+		if restored := takeOver(backup, now); restored.Floor <= given {
+			t.Fatalf("continues at %d, and %d was assigned", restored.Floor, given)
+		}
+	})
+}
+
+// A clock that was decades behind, or years ahead, moves no number by as much.
+func TestFloorAfterWildClock(t *testing.T) {
+	const wall = 1_800_000_000
+	for _, at := range []int64{1, wall / 2, wall + 1<<29} {
+		if got, want := storage.NextFloor(storage.Record{Term: 3, At: at, Floor: storage.Clock(wall - 9)}, 0, wall, 4), storage.Clock(wall); got != want {
+			t.Errorf("after a record of %d the floor is %d, want %d", at, got, want)
+		}
+	}
+	if got := storage.NextFloor(storage.Record{Term: 3, At: wall - 9}, storage.Clock(wall+50), wall, 4); got <= storage.Clock(wall+50) {
+		t.Errorf("the floor %d is not above that of a record that the store has lost", got)
+	}
+}
+
 // Two terms continue the same backup at different numbers.
 func TestForgettable(t *testing.T) {
 	if a, b := storage.Forgettable(7), storage.Forgettable(8); b-a != 1<<20 || a < 1<<40 {

@@ -348,10 +348,15 @@ func (m *Machine) reply(now mono.Instant, r *protocol.LookupReply) {
 func (m *Machine) answered(now mono.Instant, r *protocol.LookupReply) {
 	m.awaiting, m.redirected = false, false
 	m.misses = 0
-	m.nextSend = m.cfg.Beats.Last(m.sentAt.Add(m.jitter(m.cfg.Poll)), m.cfg.Poll)
-	if m.sendAgain {
+	poll := m.cfg.Beats.Last(m.sentAt.Add(m.jitter(m.cfg.Poll)), m.cfg.Poll)
+	switch {
+	case m.sendAgain:
 		m.sendAgain = false
 		m.nextSend = now
+	case m.spread: // the reply may be older than the reason for the scheduled request
+		m.nextSend = min(m.nextSend, poll)
+	default:
+		m.nextSend = poll
 	}
 	if m.table == nil && r.LSN == 0 {
 		m.applySnapshot(table.New()) // the leader's table is empty

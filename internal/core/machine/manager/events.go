@@ -32,6 +32,10 @@ type (
 		Err  bool
 	}
 
+	// Floor raises the first LSN and generation after the gap, if the gap is not stored yet: another namespace has
+	// evidence that leaders of the lost history have assigned numbers below it.
+	Floor struct{ Number uint64 }
+
 	// Reconfigured replaces the configuration by one that the store has and that was validated. Namespace, Self,
 	// Rand and Takeover are ignored.
 	Reconfigured struct{ Config Config }
@@ -42,6 +46,7 @@ func (Lookup) managerEvent()       {}
 func (Authority) managerEvent()    {}
 func (Committed) managerEvent()    {}
 func (LogEnd) managerEvent()       {}
+func (Floor) managerEvent()        {}
 func (Reconfigured) managerEvent() {}
 
 // An Action is a task for the shell. Actions are executed in order.
@@ -80,6 +85,9 @@ type (
 	// Deposed reports that another leader has taken over. The machine has ended.
 	Deposed struct{ By leasehold.Term }
 
+	// HistoryLost reports evidence that the store has lost history, in which numbers up to Newest were assigned.
+	HistoryLost struct{ Newest uint64 }
+
 	// Spent reports that the term has no more LSNs or generations (see [storage.First]): nothing changes before
 	// the next term.
 	Spent struct{}
@@ -114,6 +122,7 @@ func (ReadEnd) managerAction()      {}
 func (SaveSnapshot) managerAction() {}
 func (Outranked) managerAction()    {}
 func (Deposed) managerAction()      {}
+func (HistoryLost) managerAction()  {}
 func (Spent) managerAction()        {}
 func (Note) managerAction()         {}
 

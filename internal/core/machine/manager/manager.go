@@ -246,6 +246,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.committed(now, e.Outcome)
 	case LogEnd:
 		m.logEnd(now, e)
+	case Floor:
+		m.raiseFloor(e.Number)
 	case Reconfigured:
 		m.reconfigure(now, e.Config)
 	case Order:

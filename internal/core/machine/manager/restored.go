@@ -25,7 +25,8 @@ import (
 //     report exactly the actual losses.
 //   - An owner with a lease that the table never had is evidence that history was lost. From then on no
 //     suspended lease is resumed, and resumed ones are recalled: their ranges may have been another owner's
-//     since. Evidence counts in its own namespace.
+//     since. Evidence counts in its own namespace. Only the numbers that it names count in all namespaces whose
+//     gap is not stored yet, which costs them nothing.
 //   - A leader record that names another cluster is evidence in all namespaces. It stays in the record as
 //     LostBelow, so that it outlives the leader.
 //
@@ -129,6 +130,7 @@ func (m *Machine) recordLostHistory(now mono.Instant, by leasehold.OwnerID, had 
 			m.history.decideAt = max(m.history.decideAt, now.Add(m.cfg.Timing.Hold())) // recalled leases have expired then
 		}
 		m.raiseBase(uint64(had), m.clock(now))
+		m.emit(HistoryLost{uint64(had)})
 	}
 	m.history.proven = true
 	for _, p := range m.members.peers() {
@@ -166,6 +168,13 @@ func (m *Machine) clock(now mono.Instant) uint64 {
 // raiseBase sets the base above a number and all known ones, or to the number of the clock if that is higher.
 func (m *Machine) raiseBase(n, clock uint64) {
 	m.history.base = storage.Above(max(n, m.history.base, uint64(m.newest()), uint64(m.state.table.LSN())), clock, m.lead.term)
+}
+
+// raiseFloor raises the base to a floor that the evidence of another namespace requires.
+func (m *Machine) raiseFloor(floor uint64) {
+	if m.history.doubted() {
+		m.history.base = max(m.history.base, floor)
+	}
 }
 
 // rebase stores the gap, once no owner can have a lease that the table lacks; at once if this leader has the only

@@ -390,9 +390,14 @@ func (m *Machine) stepManager(now mono.Instant, n *namespace, e manager.Event) {
 	} else {
 		actions, n.wake = n.machine.Step(now, e)
 	}
+	var lost manager.HistoryLost
 	for _, a := range actions {
-		if reply, is := a.(manager.DeathReply); is {
-			m.emit(DeathReply(reply))
+		switch a := a.(type) {
+		case manager.DeathReply:
+			m.emit(DeathReply(a))
+			continue
+		case manager.HistoryLost:
+			lost = a
 			continue
 		}
 		m.emit(Manage{n.name(), m.term, a})
@@ -413,5 +418,24 @@ func (m *Machine) stepManager(now mono.Instant, n *namespace, e manager.Event) {
 	}
 	if n.entry.Deleted && n.settleAt == mono.Never && n.machine != nil && n.machine.Empty() {
 		n.settleAt = now
+	}
+	if lost.Newest != 0 {
+		m.raiseFloor(now, lost.Newest)
+	}
+}
+
+// raiseFloor makes the namespaces whose tables may have lost history continue above a number that the lost history has
+// assigned in one of them: a leader whose wall clock was ahead may have assigned it in all. A number that no such
+// clock explains is ignored.
+func (m *Machine) raiseFloor(now mono.Instant, newest uint64) {
+	floor := storage.Above(newest, m.mandate.Clock, m.term)
+	if !m.mandate.Uncertain || floor <= m.mandate.Floor || !storage.Plausible(newest, 0, m.mandate.Clock) {
+		return
+	}
+	m.mandate.Floor = floor
+	for _, n := range m.led {
+		if n.machine != nil {
+			m.stepManager(now, n, manager.Floor{Number: floor})
+		}
 	}
 }

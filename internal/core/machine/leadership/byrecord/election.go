@@ -389,7 +389,7 @@ func (m *Machine) campaign(now mono.Instant) {
 	}
 	m.stamp(now, &rec)
 	if uncertain {
-		rec.Floor = storage.Above(rec.Floor, storage.Clock(rec.At), rec.Term)
+		rec.Floor = storage.NextFloor(m.observed.record, m.higher.floor, rec.At, rec.Term)
 	}
 	if restored {
 		rec.LostBelow = rec.Floor
@@ -522,7 +522,7 @@ func (m *Machine) observe(now mono.Instant, r storage.Record) {
 	switch {
 	case m.observed.known() && earlier(r, m.observed.record):
 		m.emit(Note{What: NoteForgotten, Term: m.observed.record.Term, StoreTerm: r.Term})
-		m.higher.term = max(m.higher.term, m.observed.record.Term)
+		m.higher.term, m.higher.floor = max(m.higher.term, m.observed.record.Term), max(m.higher.floor, m.observed.record.Floor)
 		m.observed.restored = true
 	case m.observed.known() && r.Floor > m.observed.record.Floor:
 		m.observed.doubtful, m.observed.restored, m.observed.stage = false, false, recordWitnessed // its writer had the evidence

@@ -68,7 +68,7 @@ func TestUncertain(t *testing.T) {
 			if test.uncertain {
 				want, ends = append(want, "uncertain"), ", uncertain"
 				if floor = storage.Clock(test.wall + 3); test.wall == 0 {
-					floor = 7 + storage.Forgettable(leasehold.Term(test.term))
+					floor = storage.Clock(test.at) + storage.Forgettable(leasehold.Term(test.term))
 				}
 			}
 			c.advance(3600*ms, append(want, fmt.Sprintf("swap 5 for term %d beat 1", test.term))...)
