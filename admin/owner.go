@@ -45,6 +45,9 @@ type Owner struct {
 	MovesState *bool  `json:"movesState,omitempty"` // nil if the leader's version does not report it
 	MovesIn    uint32 `json:"movesIn"`              // in progress
 	MovesOut   uint32 `json:"movesOut"`
+
+	// Supervised: a crash of its process ends its leases at once (see 'leasehold run'), not when they expire.
+	Supervised *bool `json:"supervised,omitempty"` // nil if the leader's version does not report it
 }
 
 // movesSince is the first protocol version with moves of state. Managers of older versions omit the
@@ -74,7 +77,7 @@ func ownerOf(o *leaseholdv1.OwnerStatus, knowsMoves bool) Owner {
 		Owner: h.GetOwner(), Session: sessionOf(h), Addr: h.GetAddr(), Weight: h.GetWeight(),
 		State: enumName(o.GetState(), "OWNER_STATE_"), Leases: o.GetLeases(), Share: o.GetShare(), Load: o.GetLoad(),
 		Patience: Seconds(o.GetPatience()), Draining: o.GetDraining(), Leaving: o.GetParting(), Suspended: o.GetSuspended(),
-		MovesIn: o.GetMovesIn(), MovesOut: o.GetMovesOut(),
+		MovesIn: o.GetMovesIn(), MovesOut: o.GetMovesOut(), Supervised: o.Supervised,
 	}
 	if knowsMoves {
 		out.MovesState = new(o.GetMovesState())
@@ -84,6 +87,9 @@ func ownerOf(o *leaseholdv1.OwnerStatus, knowsMoves bool) Owner {
 
 // CanMoveState reports whether the owner has reported that it can move state.
 func (o Owner) CanMoveState() bool { return o.MovesState != nil && *o.MovesState }
+
+// IsSupervised reports whether the leader has reported that the owner has a supervisor.
+func (o Owner) IsSupervised() bool { return o.Supervised != nil && *o.Supervised }
 
 // Late reports whether a member has been silent for more than two renewals of its namespace.
 func (o Owner) Late(n Namespace) bool {

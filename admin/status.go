@@ -22,6 +22,10 @@ type Status struct {
 	Namespaces []NamespaceStatus `json:"namespaces"`
 	Terms      []Leadership      `json:"terms,omitempty"`    // newest first; at most 64
 	Managers   []Manager         `json:"managers,omitempty"` // of the group; the leader first
+
+	// Of the manager that responded; 0 if its version does not report them.
+	TTL      Seconds `json:"ttlSeconds,omitzero"`      // after which leadership expires without a renewal
+	Failover Seconds `json:"failoverSeconds,omitzero"` // how long there is no leader after a crash of the leader
 }
 
 // A NamespaceStatus is the state of a namespace as the leader reports it.
@@ -78,6 +82,7 @@ func StatusOf(answer *leaseholdv1.GetStatusResponse) Status {
 		Managers: convert(answer.GetManagers(), func(m *leaseholdv1.ManagerStatus) Manager {
 			return Manager{m.GetAddr(), m.GetLeads(), m.GetHeard(), Seconds(m.GetHeardAgo()), m.GetBuild(), m.GetHttp()}
 		}),
+		TTL: Seconds(answer.GetTtl()), Failover: Seconds(answer.GetFailover()),
 	}
 }
 

@@ -88,7 +88,7 @@ func (s *adminService) ListOwners(ctx context.Context, r *leaseholdv1.ListOwners
 				Holder: wire.FromHolder(o.Holder), State: leaseholdv1.OwnerState(o.Standing),
 				Leases: uint32(o.Leases), Share: o.Share, Patience: int64(o.Patience), Load: o.Load,
 				Parting: o.Parting, Draining: o.Draining, MovesState: o.Mover,
-				MovesIn: uint32(o.MovesIn), MovesOut: uint32(o.MovesOut), Suspended: o.Suspended,
+				MovesIn: uint32(o.MovesIn), MovesOut: uint32(o.MovesOut), Suspended: o.Suspended, Supervised: &o.Supervised,
 			})
 		}
 	})

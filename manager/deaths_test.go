@@ -79,6 +79,9 @@ func TestDeathIsReported(t *testing.T) {
 		if h := c.listed("m1", "b").GetHolder().GetDeathHash(); h != nil {
 			t.Errorf("operators get the hash %x", h)
 		}
+		if a, b := c.listed("m1", "a"), c.listed("m1", "b"); a.Supervised == nil || a.GetSupervised() || !b.GetSupervised() {
+			t.Errorf("a is supervised: %v, and b: %v", a.Supervised, b.Supervised)
+		}
 
 		wrong := *s
 		wrong.token[0]++
@@ -144,6 +147,9 @@ func TestDeathWithoutDisk(t *testing.T) {
 		c.crash(leader)
 		next := c.leads(10 * time.Second)
 		eventually(t, 20*time.Second, "both continue", func() bool { return members(t, c, next) == 2 })
+		if !c.listed(next, "b").GetSupervised() {
+			t.Error("the next leader does not list b as supervised")
+		}
 		kill()
 		if err := s.report(t.Context(), "b", session, "m1", "m2", "m3"); err != nil {
 			t.Fatal(err)

@@ -134,6 +134,7 @@ func (f *fakeManager) GetStatus(context.Context, *leaseholdv1.GetStatusRequest) 
 	answer := &leaseholdv1.GetStatusResponse{
 		Leader: "10.0.0.1:7400", Term: 3, LedFor: int64(2*time.Hour + 13*time.Minute + 5*time.Second),
 		Manager: "10.0.0.2:7400", Build: "leasehold v1.2.3", Store: "etcd, embedded, 3 members",
+		Ttl: int64(2 * time.Second), Failover: int64(2733 * time.Millisecond),
 		Leaderships: []*leaseholdv1.Leadership{{
 			At: timestamppb.New(time.Date(2026, 11, 15, 10, 20, 32, 0, time.UTC)), Leader: "10.0.0.1:7400", Term: 3,
 		}},

@@ -49,7 +49,7 @@ func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersReq
 	const member = leaseholdv1.OwnerState_OWNER_STATE_MEMBER
 	first := &leaseholdv1.OwnerStatus{
 		Holder: holder("server-1"), State: member, Leases: 64, Share: 0.5, Load: 1234.5,
-		Patience: int64(11 * time.Second), MovesState: true, MovesOut: 1,
+		Patience: int64(11 * time.Second), MovesState: true, MovesOut: 1, Supervised: new(true),
 	}
 	if polls, drained := f.orders.drained["server-1"]; drained {
 		first.Draining = !f.orders.dropped
@@ -58,7 +58,7 @@ func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersReq
 		}
 		f.orders.drained["server-1"]++
 	}
-	third := &leaseholdv1.OwnerStatus{Holder: holder("server-3"), State: member, Patience: int64(11 * time.Second), MovesState: true, MovesIn: 1}
+	third := &leaseholdv1.OwnerStatus{Holder: holder("server-3"), State: member, Patience: int64(11 * time.Second), MovesState: true, MovesIn: 1, Supervised: new(false)}
 	third.Holder.Weight = 2.5
 	_, err := f.index(r.GetNamespace())
 	second := &leaseholdv1.OwnerStatus{
@@ -72,7 +72,7 @@ func (f *fakeManager) ListOwners(_ context.Context, r *leaseholdv1.ListOwnersReq
 		answer.Owners = answer.GetOwners()[1:2]
 	}
 	if f.old {
-		answer.Version = 0
+		answer.Version, first.Supervised = 0, nil
 	}
 	return answer, err
 }

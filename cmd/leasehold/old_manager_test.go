@@ -23,6 +23,7 @@ func TestOldManager(t *testing.T) {
 		{"namespace show presence", cli.StatusOK, "max owners", "given up after"},
 		{"namespace show presence --json", cli.StatusOK, "maxOwners", "moveTimeoutSeconds"},
 		{"owner list", cli.StatusOK, "unknown", "cannot"},
+		{"owner show server-1", cli.StatusOK, "supervised  unknown", "supervised  no"},
 		{"owner list --json", cli.StatusOK, "server-1", "movesState"},
 	} {
 		t.Run(test.args, func(t *testing.T) {

@@ -55,6 +55,17 @@ func OwnerMoves(o admin.Owner) string {
 	return fmt.Sprintf("%d in, %d out", o.MovesIn, o.MovesOut)
 }
 
+// Supervised tells whether an owner has a supervisor.
+func Supervised(o admin.Owner) string {
+	switch {
+	case o.Supervised == nil:
+		return "unknown" // the leader is older than supervisors
+	case *o.Supervised:
+		return "yes"
+	}
+	return "no"
+}
+
 // Load formats the requests per second of an owner, or "-" if it reports none.
 func Load(perSecond float64) string {
 	if perSecond == 0 {

@@ -135,9 +135,9 @@ func rowOf(o admin.Owner, n admin.Namespace) ownerRow {
 }
 
 func (r ownerRow) equal(other ownerRow) bool {
-	sameMover := r.CanMoveState() == other.CanMoveState()
-	r.MovesState, other.MovesState = nil, nil
-	return sameMover && r == other
+	same := r.CanMoveState() == other.CanMoveState() && r.IsSupervised() == other.IsSupervised()
+	r.MovesState, other.MovesState, r.Supervised, other.Supervised = nil, nil, nil, nil
+	return same && r == other
 }
 
 // changedOwners returns the difference of two sets of sessions; nil if they are equal.

@@ -33,7 +33,7 @@ func invented() *world {
 		w.owners = append(w.owners, &leaseholdv1.OwnerStatus{
 			Holder: &leaseholdv1.Holder{Owner: fmt.Sprintf("owner-%d", i+1), Session: []byte{byte(i), 2, 3}, Addr: "10.0.0.1:80", Weight: weight},
 			State:  leaseholdv1.OwnerState_OWNER_STATE_MEMBER, Leases: uint32(2 - i), Share: .5 - .25*float64(i), Patience: 12e9, Load: 30,
-			MovesState: i == 0, MovesOut: uint32(i),
+			MovesState: i == 0, MovesOut: uint32(i), Supervised: []*bool{new(true), nil}[i],
 		})
 	}
 	w.moves = &leaseholdv1.ListMovesResponse{UnderWay: 1, Waiting: 4, Moves: []*leaseholdv1.MoveStatus{{
@@ -70,6 +70,7 @@ func TestSections(t *testing.T) {
 	is(s, cells("owners", 5), "50 %|25 %")
 	is(s, cells("owners", 6), "30/s, 200 % of its share by weight|30/s, 66.7 % of its share by weight")
 	is(s, cells("owners", 7), "-|cannot")
+	is(s, cells("owners", 8), "yes|unknown")
 	is(s, `[...document.querySelectorAll("#owners .bar")].map(b => [b.className, b.children[0].style.width, b.children[1].style.left].join()).join("|")`, "bar over,80%,40%|bar,80%,99%")
 	is(s, cells("ranges", 0), "0000000000000000-4000000000000000|4000000000000000-8000000000000000|8000000000000000-c000000000000000|c000000000000000-end")
 	is(s, cells("ranges", 1), "owner-1|owner-2|owner-1|none")

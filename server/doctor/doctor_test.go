@@ -22,6 +22,7 @@ func healthy() *exam {
 			addr: addr, fastest: time.Millisecond, samples: readings(1, 0),
 			status: &leaseholdv1.GetStatusResponse{
 				Leader: "m1:7400", Term: 7, Manager: addr, Build: "leasehold v1", Http: addr,
+				Ttl: int64(2 * time.Second), Failover: int64(2733 * time.Millisecond),
 				Clocks: &leaseholdv1.Clocks{Drift: 1.2}, Usages: []*leaseholdv1.Usage{{What: "open files", Used: 1, Most: 10}},
 			},
 			lookups: map[string]admin.Lookups{"x": {Total: 1, Lookups: []admin.Lookup{{Addr: "l:1"}}}},
@@ -32,7 +33,7 @@ func healthy() *exam {
 		l := spaceLook{status: &admin.NamespaceStatus{Name: "x", Ready: true, Ranges: 64}}
 		for _, name := range []string{"a", "b"} {
 			l.owners = append(l.owners, admin.Owner{
-				Owner: name, Session: name, State: admin.OwnerMember, Leases: 32, MovesState: new(true), Patience: admin.Seconds(11 * time.Second),
+				Owner: name, Session: name, State: admin.OwnerMember, Leases: 32, MovesState: new(true), Supervised: new(true), Patience: admin.Seconds(11 * time.Second),
 			})
 		}
 		return l
@@ -121,6 +122,19 @@ func TestDiagnose(t *testing.T) {
 		{"late", func(e *exam) { last(e).owners[0].Patience = admin.Seconds(6 * time.Second) }, Wrong, "owners", "two renewals: a (6s left)"},
 		{"twice", func(e *exam) { last(e).owners[0].State = admin.OwnerWaiting }, Wrong, "owners", "another session has the same name: a"},
 		{"cannot move", func(e *exam) { last(e).owners[0].MovesState = new(false) }, Hint, "owners", "without state transfer: a"},
+		{"supervised", func(*exam) {}, Fine, "crashes", "2 owners, each with a supervisor"},
+		{"without a supervisor", func(e *exam) { last(e).owners[1].Supervised = new(false) }, Fine, "crashes", "1 of 2 owners without a supervisor: b; after a crash their keys have no owner for up to 12s"},
+		{"without a supervisor, with long leases", func(e *exam) {
+			last(e).owners[0].Supervised, e.spaces[0].config.Lease = new(false), admin.Seconds(time.Minute)
+			last(e).owners[0].Patience, last(e).owners[1].Patience = admin.Seconds(70*time.Second), admin.Seconds(70*time.Second)
+		}, Hint, "crashes", "1 of 2 owners without a supervisor: a; after a crash their keys have no owner for up to 1m12s"},
+		{"one with an old leader", func(e *exam) { last(e).owners[0].Supervised = nil }, Fine, "crashes", "1 owner, each with a supervisor"},
+		{"leases shorter than a failover", func(e *exam) {
+			e.spaces[0].config.Lease, e.spaces[0].config.Renew = admin.Seconds(time.Second), admin.Seconds(250*time.Millisecond)
+		}, Hint, "space", "a crash of the leader can interrupt all servers of x: a failover takes up to 2.73s, and leases of 1s, renewed every 250ms, outlive 750ms"},
+		{"a manager with a slow failover", func(e *exam) {
+			e.managers[2].status.Failover = int64(8 * time.Second)
+		}, Hint, "space", "a failover takes up to 8s"},
 		{"a drain that does not end", func(e *exam) {
 			last(e).owners[0].Draining, e.spaces[0].looks[0].owners[0].Draining = true, true
 		}, Hint, "owners", "draining without progress: a"},

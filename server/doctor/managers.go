@@ -8,6 +8,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/leasehold-dev/leasehold/admin"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/server/cli"
 	"github.com/leasehold-dev/leasehold/server/console"
@@ -38,10 +39,20 @@ func diagnose(e *exam) []finding {
 		out = append(out, finding{"spaces", "", Wrong, "the namespaces could not be checked: " + cli.OneLine(e.failed), "Repeat the check when there is a leader."})
 	}
 	for _, s := range e.spaces {
-		out = append(out, diagnoseSpace(s)...)
+		out = append(out, diagnoseSpace(s, slowestFailover(e))...)
 	}
 	out = append(out, diagnoseLookups(e)...)
 	return append(out, diagnoseFiles())
+}
+
+// slowestFailover is the status of the manager with the slowest failover.
+func slowestFailover(e *exam) (slowest admin.Status) {
+	for _, m := range e.managers {
+		if s := admin.StatusOf(m.status); s.Failover > slowest.Failover {
+			slowest = s
+		}
+	}
+	return slowest
 }
 
 func (m *managerExam) answers() bool { return m.err == nil }

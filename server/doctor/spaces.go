@@ -12,8 +12,8 @@ import (
 )
 
 // diagnoseSpace derives the findings of a namespace. A problem in both observations is not
-// transient.
-func diagnoseSpace(s *spaceExam) []finding {
+// transient. The status is that of the manager with the slowest failover.
+func diagnoseSpace(s *spaceExam, status admin.Status) []finding {
 	name, now := s.config.Name, s.looks[1]
 	say := func(v Verdict, text, advice string) []finding { return []finding{{"space", name, v, text, advice}} }
 	switch {
@@ -34,9 +34,13 @@ func diagnoseSpace(s *spaceExam) []finding {
 	if most := s.config.MaxOwners; most > 0 && float64(len(now.owners)) >= muchUsed*float64(most) {
 		out = append(out, say(Hint, fmt.Sprintf("%s connected, and the limit is %d", console.Counted(len(now.owners), "owner"), most), "Raise it with 'leasehold namespace update "+name+" --max-owners'.")...)
 	}
+	if problem, advice := status.LeaseWarning(s.config); problem != "" {
+		out = append(out, say(Hint, problem, advice)...)
+	}
 	if len(out) == 0 {
 		out = say(Fine, fmt.Sprintf("%s, %s, none vacant", console.Counted(len(now.owners), "owner"), console.Counted(int(now.status.Ranges), "range")), "")
 	}
+	out = append(out, diagnoseSupervision(s)...)
 	if why := now.status.Lull; why != "" {
 		out = append(out, say(skipped, "not balanced by load now: "+why, "")...)
 	}
@@ -107,6 +111,36 @@ func diagnoseOwners(s *spaceExam) []finding {
 		}
 	}
 	return out
+}
+
+// longHold is the time without an owner after a crash, from which on servers should have supervisors: more than with the
+// preset default.
+const longHold = 15 * time.Second
+
+// diagnoseSupervision lists the owners without a supervisor.
+func diagnoseSupervision(s *spaceExam) []finding {
+	var without []string
+	known := 0
+	for _, o := range s.looks[1].owners {
+		if o.Supervised == nil {
+			continue
+		}
+		if known++; !*o.Supervised {
+			without = append(without, o.Owner)
+		}
+	}
+	hold := time.Duration(s.config.Drift * float64(s.config.Lease))
+	f := finding{"crashes", s.config.Name, Fine, fmt.Sprintf("%s, each with a supervisor", console.Counted(known, "owner")), ""}
+	switch {
+	case known == 0:
+		return nil
+	case len(without) > 0:
+		f.Text = fmt.Sprintf("%d of %s without a supervisor: %s; after a crash their keys have no owner for up to %s", len(without), console.Counted(known, "owner"), fewOf(without), console.Brief(hold))
+	}
+	if len(without) > 0 && hold > longHold {
+		f.Verdict, f.Advice = Hint, "Start these servers with 'leasehold run', or choose shorter leases. Programs that join an agent with \"process\": true need no supervisor."
+	}
+	return []finding{f}
 }
 
 func sameSession(in []admin.Owner, o admin.Owner) (before admin.Owner) {

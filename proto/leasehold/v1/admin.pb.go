@@ -159,7 +159,12 @@ type GetStatusResponse struct {
 	// The leader, and the standbys that have sent a request to the leader in the last
 	// ten minutes; without a leader only the receiving manager. In a diskless group,
 	// all configured managers. At most 64.
-	Managers      []*ManagerStatus `protobuf:"bytes,15,rep,name=managers,proto3" json:"managers,omitempty"`
+	Managers []*ManagerStatus `protobuf:"bytes,15,rep,name=managers,proto3" json:"managers,omitempty"`
+	// How long the receiving manager's group has no leader after a crash of the leader, in
+	// nanoseconds, apart from delays of the store and the network; 0 if unknown. It is
+	// proportional to ttl, the time after which leadership expires without a renewal.
+	Failover      int64 `protobuf:"varint,16,opt,name=failover,proto3" json:"failover,omitempty"`
+	Ttl           int64 `protobuf:"varint,17,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -297,6 +302,20 @@ func (x *GetStatusResponse) GetManagers() []*ManagerStatus {
 		return x.Managers
 	}
 	return nil
+}
+
+func (x *GetStatusResponse) GetFailover() int64 {
+	if x != nil {
+		return x.Failover
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetTtl() int64 {
+	if x != nil {
+		return x.Ttl
+	}
+	return 0
 }
 
 // A ManagerStatus is a manager of the group.
@@ -1417,7 +1436,10 @@ type OwnerStatus struct {
 	// stays in the table because no other owner could take its ranges, or because it
 	// has one lease to return after an outage. If its process runs, it keeps its state
 	// and rejects requests until the leader has replied.
-	Suspended     bool `protobuf:"varint,12,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	Suspended bool `protobuf:"varint,12,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	// A supervisor proves the end of its process, so that a crash ends its leases at once.
+	// Leaders of earlier versions do not set it.
+	Supervised    *bool `protobuf:"varint,13,opt,name=supervised,proto3,oneof" json:"supervised,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1532,6 +1554,13 @@ func (x *OwnerStatus) GetMovesState() bool {
 func (x *OwnerStatus) GetSuspended() bool {
 	if x != nil {
 		return x.Suspended
+	}
+	return false
+}
+
+func (x *OwnerStatus) GetSupervised() bool {
+	if x != nil && x.Supervised != nil {
+		return *x.Supervised
 	}
 	return false
 }
@@ -4053,7 +4082,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x18leasehold/v1/admin.proto\x12\fleasehold.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18leasehold/v1/lease.proto\x1a\x18leasehold/v1/table.proto\",\n" +
 	"\x10GetStatusRequest\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\rR\aversion\"\x91\x04\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"\xbf\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -4072,7 +4101,9 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x06clocks\x18\f \x01(\v2\x14.leasehold.v1.ClocksR\x06clocks\x12+\n" +
 	"\x06usages\x18\r \x03(\v2\x13.leasehold.v1.UsageR\x06usages\x12\x12\n" +
 	"\x04http\x18\x0e \x01(\tR\x04http\x127\n" +
-	"\bmanagers\x18\x0f \x03(\v2\x1b.leasehold.v1.ManagerStatusR\bmanagers\"\x96\x01\n" +
+	"\bmanagers\x18\x0f \x03(\v2\x1b.leasehold.v1.ManagerStatusR\bmanagers\x12\x1a\n" +
+	"\bfailover\x18\x10 \x01(\x03R\bfailover\x12\x10\n" +
+	"\x03ttl\x18\x11 \x01(\x03R\x03ttl\"\x96\x01\n" +
 	"\rManagerStatus\x12\x12\n" +
 	"\x04addr\x18\x01 \x01(\tR\x04addr\x12\x14\n" +
 	"\x05leads\x18\x02 \x01(\bR\x05leads\x12\x14\n" +
@@ -4151,7 +4182,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x12ListOwnersResponse\x121\n" +
 	"\x06owners\x18\x01 \x03(\v2\x19.leasehold.v1.OwnerStatusR\x06owners\x12\x10\n" +
 	"\x03lsn\x18\x02 \x01(\x04R\x03lsn\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\rR\aversion\"\xf6\x02\n" +
+	"\aversion\x18\x03 \x01(\rR\aversion\"\xaa\x03\n" +
 	"\vOwnerStatus\x12,\n" +
 	"\x06holder\x18\x01 \x01(\v2\x14.leasehold.v1.HolderR\x06holder\x12.\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x18.leasehold.v1.OwnerStateR\x05state\x12\x16\n" +
@@ -4166,7 +4197,11 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	" \x01(\rR\bmovesOut\x12\x1f\n" +
 	"\vmoves_state\x18\v \x01(\bR\n" +
 	"movesState\x12\x1c\n" +
-	"\tsuspended\x18\f \x01(\bR\tsuspended\"\xa6\x01\n" +
+	"\tsuspended\x18\f \x01(\bR\tsuspended\x12#\n" +
+	"\n" +
+	"supervised\x18\r \x01(\bH\x00R\n" +
+	"supervised\x88\x01\x01B\r\n" +
+	"\v_supervised\"\xa6\x01\n" +
 	"\vPlannedMove\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x06R\x05limit\x12\x12\n" +
@@ -4561,6 +4596,7 @@ func file_leasehold_v1_admin_proto_init() {
 	}
 	file_leasehold_v1_lease_proto_init()
 	file_leasehold_v1_table_proto_init()
+	file_leasehold_v1_admin_proto_msgTypes[19].OneofWrappers = []any{}
 	file_leasehold_v1_admin_proto_msgTypes[48].OneofWrappers = []any{
 		(*WatchResponse_Change)(nil),
 		(*WatchResponse_Note)(nil),

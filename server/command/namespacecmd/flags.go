@@ -14,7 +14,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
-	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/partition"
 	"github.com/leasehold-dev/leasehold/server/cli"
@@ -41,7 +40,7 @@ type namespaceOptions struct {
 func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
 	o := &namespaceOptions{flags: pflag.NewFlagSet("configuration", pflag.ContinueOnError)}
 	f := o.flags
-	f.StringVar(&o.preset, "preset", "", "start from a `set` of times: paper (60s, 15s, 65/60, as in Centrifuge) or default")
+	f.StringVar(&o.preset, "preset", "", "`name` of a set of --lease, --renew and --drift; flags override its times:\n"+presetsHelp())
 	f.DurationVar(&o.lease, "lease", 0, "lease duration (default 10s)")
 	f.DurationVar(&o.renew, "renew", 0, "renewal interval (default a quarter of the lease)")
 	f.Float64Var(&o.drift, "drift", 0, "maximum ratio of the rates of two clocks (default 1.2)")
@@ -54,9 +53,18 @@ func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
 	f.Uint32Var(&o.moves, "moves", 0, "maximum number of concurrent transfers from and to an owner, up to 64 (default 4)")
 	f.DurationVar(&o.moveTimeout, "move-timeout", 0, "timeout of a transfer without progress (default 1m)")
 	cmd.Flags().AddFlagSet(f)
-	cli.CompleteWith(cmd, "preset", cli.OneOf("paper", "default"))
+	cli.CompleteWith(cmd, "preset", cli.OneOf(admin.PresetNames()...))
 	cli.CompleteWith(cmd, "policy", cli.OneOf(partition.Names()...))
 	return o
+}
+
+// presetsHelp returns a line for each preset.
+func presetsHelp() string {
+	var lines []string
+	for _, p := range admin.Presets() {
+		lines = append(lines, fmt.Sprintf("%s (%s, %s, %.3g): %s", p.Name, cli.Seconds(p.Lease), cli.Seconds(p.Renew), p.Drift, p.Summary))
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (o *namespaceOptions) requireChange() error {
@@ -73,8 +81,10 @@ func (o *namespaceOptions) apply(n *admin.Namespace) error {
 	if err := o.positive(); err != nil {
 		return err
 	}
-	if err := o.applyPreset(n); err != nil {
-		return err
+	if o.flags.Changed("preset") {
+		if err := n.ApplyPreset(o.preset); err != nil {
+			return fmt.Errorf("--%w", err)
+		}
 	}
 	for _, f := range []struct {
 		flag string
@@ -115,22 +125,6 @@ func (o *namespaceOptions) positive() error {
 			return fmt.Errorf("--%s: want more than 0; omit the flag for the default", f.flag)
 		}
 	}
-	return nil
-}
-
-func (o *namespaceOptions) applyPreset(n *admin.Namespace) error {
-	var t protocol.Timing
-	switch o.preset {
-	case "":
-		return nil
-	case "default":
-		t = protocol.DefaultTiming()
-	case "paper":
-		t = protocol.PaperTiming()
-	default:
-		return fmt.Errorf("--preset %q: want paper or default", o.preset)
-	}
-	n.Lease, n.Renew, n.Drift = admin.Seconds(t.Lease), admin.Seconds(t.Renew), float64(t.Drift)
 	return nil
 }
 

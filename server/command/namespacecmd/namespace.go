@@ -141,9 +141,11 @@ const createHelp = `Creates a namespace. Defaults: leases of 10 s, renewed at a 
 bound of 1.20, the policy balanced, which moves at most 9 % of the keys per minute, and
 at most 4,096 owners.
 
-A shorter lease reduces the unavailability of keys after a server fails, and increases
-the number of messages. The drift bound is the maximum ratio of the rates of two clocks;
-a bound below the actual ratio is unsafe.
+A shorter lease reduces the unavailability of keys after a host is lost, and increases
+the number of messages; a crash of a server under "leasehold run" takes milliseconds with
+any lease. A longer lease tolerates longer outages of managers and networks. The command
+warns about leases that end before a failover of the managers does. The drift bound is the
+maximum ratio of the rates of two clocks; a bound below the actual ratio is unsafe.
 
 The policy assigns keys to owners: "leasehold-lab policy list" describes the policies.
 Balancing moves at most --churn of the keys per minute; keys of failed owners do not
@@ -155,7 +157,7 @@ tokens of the deleted namespace stay invalid.`
 const createExample = `  leasehold namespace create presence
   leasehold namespace create presence --lease 5s --churn 0.02
   leasehold namespace create presence --policy consistent --virtual-nodes 128
-  leasehold namespace create presence --preset paper    # 60 s leases, as in Centrifuge`
+  leasehold namespace create presence --preset steady    # with servers under "leasehold run"`
 
 func newCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -208,12 +210,29 @@ func newUpdateCommand() *cobra.Command {
 }
 
 func edited(ctx context.Context, c *cli.Client, did string, edit func() (admin.Namespace, error)) error {
-	return cli.Answer(ctx, c, func(context.Context, string) (NamespaceShown, error) {
-		now, err := edit()
+	var now admin.Namespace
+	err := cli.Answer(ctx, c, func(context.Context, string) (shown NamespaceShown, err error) {
+		now, err = edit()
 		return NamespaceShown{Namespace: now}, err
 	}, func(n NamespaceShown) string {
 		return fmt.Sprintf("%s %s\n\n%s", console.Good(did), console.Shown(n.Name), n.text())
 	})
+	if err != nil {
+		return err
+	}
+	return warnOfLease(ctx, c, now)
+}
+
+// warnOfLease prints a warning if a failover can take longer than the leases last.
+func warnOfLease(ctx context.Context, c *cli.Client, n admin.Namespace) error {
+	status, err := c.Admin.Status(ctx)
+	if err != nil {
+		return nil // the change was made
+	}
+	if problem, advice := status.LeaseWarning(n); problem != "" {
+		return cli.Write(c.Errs, fmt.Sprintf("%s %s\n%s\n", console.Bad("Warning:"), problem, advice))
+	}
+	return nil
 }
 
 const deleteHelp = `Deletes a namespace and its lease table. Its owners' leases expire, and lookups find no

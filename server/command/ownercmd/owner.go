@@ -34,8 +34,9 @@ and ends when its keys have moved.
 
 Load is the work per second in the owner's last report. Moves counts the transfers to the
 owner (in) and from it (out); "cannot" means that it cannot transfer state, "unknown" that
-the leader is older than this command. Patience is the time until the keys of a silent
-owner go to others.`
+the leader is older than this command. If a supervised owner ("leasehold run") crashes, its
+keys go to others at once. Patience is the time until the keys of a silent owner go to
+others.`
 
 // New returns the command.
 func New() *cobra.Command {
@@ -62,12 +63,12 @@ func ownersTable(d admin.Owners) string {
 	rows := console.Rows(d.Owners, func(o admin.Owner) []string {
 		return []string{
 			console.Shown(o.Owner), console.OrDash(o.Addr), cli.OwnerState(o), fmt.Sprintf("%g", o.Weight), console.Grouped(uint64(o.Leases)), console.Percent(o.Share), cli.Load(o.Load),
-			cli.OwnerMoves(o), console.Brief(time.Duration(o.Patience)), cli.ShortSession(o.Session),
+			cli.OwnerMoves(o), cli.Supervised(o), console.Brief(time.Duration(o.Patience)), cli.ShortSession(o.Session),
 		}
 	})
 	return console.Table([]console.Column{
 		console.Left("OWNER"), console.Left("ADDRESS"), console.Left("STATE"), console.Number("WEIGHT"), console.Number("LEASES"), console.Number("SHARE"), console.Number("LOAD"),
-		console.Left("MOVES"), console.Number("PATIENCE"), console.Left("SESSION"),
+		console.Left("MOVES"), console.Left("SUPERVISED"), console.Number("PATIENCE"), console.Left("SESSION"),
 	}, rows)
 }
 
@@ -123,6 +124,7 @@ func shownText(s shown) string {
 			{"leases", fmt.Sprintf("%s, %s of the keys", console.Grouped(uint64(o.Leases)), console.Percent(o.Share))},
 			{"load", cli.Load(o.Load)},
 			{"moves", cli.OwnerMoves(o)},
+			{"supervised", cli.Supervised(o)},
 			{"patience", console.Brief(time.Duration(o.Patience))},
 		}) + "\n")
 	}

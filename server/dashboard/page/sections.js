@@ -92,6 +92,7 @@ export function ownersTable() {
           : bar(o.load / (1.25 * scale.most), load(o), scale.fair(o) / (1.25 * scale.most), o.load > 1.25 * scale.fair(o)),
       },
       { title: "Moves", text: o => o.movesState ? (o.movesIn || o.movesOut ? `${o.movesIn} in, ${o.movesOut} out` : "-") : "cannot" },
+      { title: "Supervised", text: o => ({ true: "yes", false: "no" })[o.supervised] ?? "unknown" },
       { title: "Orders", unseen: true, text: o => `${administrator.admin} ${o.draining}`, cell: o => administrator.drainButton(o) },
     ],
   });

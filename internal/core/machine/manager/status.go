@@ -35,8 +35,10 @@ type Owner struct {
 	Parting  bool // it is leaving
 	Draining bool // an operator drains it
 	Mover    bool // it can move state
-	MovesIn  int  // moves to it
-	MovesOut int  // moves from it
+	// Supervised: it has announced a death hash.
+	Supervised bool
+	MovesIn    int // moves to it
+	MovesOut   int // moves from it
 	// Suspended: its leases are past their deadline and kept (see outage.go), or wait to be resumed (see
 	// restored.go).
 	Suspended bool
@@ -83,7 +85,7 @@ func (m *Machine) HotKeys(most int) []HotKey {
 func (p *peer) status(now mono.Instant) Owner {
 	o := Owner{
 		Holder: p.holder, Leases: len(p.held.leases), Load: p.load, Patience: max(0, p.renewal.until.Sub(now)),
-		Parting: p.exit.parting(), Draining: p.exit.draining, Mover: p.moves.mover != "", MovesIn: len(p.moves.in), MovesOut: len(p.moves.out),
+		Parting: p.exit.parting(), Draining: p.exit.draining, Mover: p.moves.mover != "", Supervised: !p.holder.DeathHash.IsZero(), MovesIn: len(p.moves.in), MovesOut: len(p.moves.out),
 		Suspended: len(p.held.leases) > 0 && (p.renewal.silent(now) || p.claims.deferred()),
 	}
 	switch {

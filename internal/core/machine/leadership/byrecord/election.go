@@ -173,6 +173,15 @@ type Config struct {
 	Rand *rand.Rand
 }
 
+// pollsPerTTL is for the default of Config.Poll.
+const pollsPerTTL = 6
+
+// MaxFailover is how long a group has no leader after a crash of the leader, with the default of Config.Poll and apart
+// from delays of the store: a standby that has lost the watch event of the last renewal reads it a poll later.
+func MaxFailover(ttl time.Duration, drift mono.Drift) time.Duration {
+	return drift.Stretch(ttl) + ttl/pollsPerTTL
+}
+
 func (c *Config) validate() error {
 	if c.TTL == 0 {
 		c.TTL = 3 * time.Second
@@ -181,7 +190,7 @@ func (c *Config) validate() error {
 		c.Renew = c.TTL / 3
 	}
 	if c.Poll == 0 {
-		c.Poll = c.TTL / 6
+		c.Poll = c.TTL / pollsPerTTL
 	}
 	if c.Drift == 0 {
 		c.Drift = 1.20
