@@ -64,6 +64,7 @@ func joinRoles() map[string]func() error {
 	killed := func(_, _ *owner.Owner) error { return syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 	return map[string]func() error{
 		"join":                           join(false, killed),
+		"join over TLS":                  joinOverTLS,
 		"join and wait for predecessors": join(true, killed),
 		"join without a listener": func() error {
 			_, err := owner.Join(context.Background(), owner.Config{

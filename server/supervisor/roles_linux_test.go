@@ -33,6 +33,7 @@ func roles() map[string]func() error {
 		"files":     printFiles,
 	}
 	maps.Copy(all, joinRoles())
+	maps.Copy(all, memoryRoles())
 	return all
 }
 
