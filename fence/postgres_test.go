@@ -33,6 +33,7 @@ func TestPostgreSQL(t *testing.T) {
 		t.Run(level.String(), func(t *testing.T) {
 			fencetest.Run(t, func(t *testing.T) fencetest.Guarded { return fresh(t) })
 			for name, test := range map[string]func(*testing.T, world){
+				"dead writer":         testDeadWriter,
 				"waiting writer":      testWaitingWriter,
 				"waiting successor":   testWaitingSuccessor,
 				"same generation":     testSameGeneration,
