@@ -429,7 +429,7 @@ var deaths = []Case{
 		Proofs: by(simulated("owner-crash", "duplicate", "manager: died", "manager: death notice refused", "manager: late message"),
 			tests("lab/sim", "TestSupervised"), tests("lab/tests/attacks", "TestDeathNotices"),
 			tests("manager", "TestDeathIsReported", "TestDeathIsReportedToTheNextLeader", "TestDeathWithoutDisk", "TestDeathNeedsTheRightIdentity"),
-			tests("internal/runtime/death", "TestReport"),
+			tests("internal/runtime/death", "TestReport"), tests("server/supervisor", "TestNoNoticeWhileTheChildLives", "TestNoticeOverTLS"),
 			tests("internal/core/machine/manager", "TestNoticesWithoutEffect", "TestLateRequestOfTheDead", "TestDeathOfACopiedSession", "TestDeathAcrossLeaders", "TestDeathUnderAnUncertainLeader",
 				"TestSourceDies", "TestSourceDiesAfterTheMove", "TestTargetDies", "TestDeadTargetStaysDead", "TestDeathAwaitsATarget")),
 	},
@@ -437,5 +437,15 @@ var deaths = []Case{
 		Number: 58, What: "a supervisor dies with its process or before it, and reports nothing", Tries: "I12",
 		Must:   "the lease expires as without a supervisor",
 		Proofs: by(simulated("owner-crash"), tests("lab/sim", "TestSupervised"), tests("internal/core/machine/manager", "TestDeathWithoutHash")),
+	},
+	{
+		Number: 59, What: "a supervised process panics, exits, is killed, or has no memory left", Tries: "I12",
+		Must:   "its end is reported once it can run no more code, and its keys go to others at once",
+		Proofs: by(simulated("death: recorded"), tests("server/supervisor", "TestEnds", "TestOutOfAddressSpace", "TestOwnerLibrary"), tests("manager", "TestDeathIsReported")),
+	},
+	{
+		Number: 60, What: "bytes that a dead process has sent arrive after the next owner has started", Tries: "I9",
+		Must:   "its fenced writes are refused",
+		Proofs: by(tests("fence", "TestPostgreSQL")),
 	},
 }

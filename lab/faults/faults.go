@@ -115,6 +115,11 @@ func (r *Results) Put(run Run) {
 	}
 }
 
+// Has reports whether there is a run of a command.
+func (r *Results) Has(command string) bool {
+	return slices.ContainsFunc(r.Runs, func(run Run) bool { return run.Command == command })
+}
+
 // Write writes results as indented JSON.
 func (r *Results) Write(file string) error {
 	text, err := json.MarshalIndent(r, "", "  ")

@@ -32,6 +32,9 @@ func (o *options) simulate(ctx context.Context, r *faults.Results) error {
 		{faults.Flease, "flease sim --seeds %d"},
 	} {
 		command := "go run ./cmd/leasehold-lab " + fmt.Sprintf(c.args, o.worlds)
+		if o.missing && r.Has(command) {
+			continue
+		}
 		fmt.Fprintln(os.Stderr, command)
 		if err := o.campaign(ctx, c.kind, command, r); err != nil {
 			return err

@@ -2,7 +2,7 @@
 // docs/FAULTS.md, which is generated from them.
 //
 //	go run ./lab/faults/record               # tests and simulators
-//	go run ./lab/faults/record -missing      # only tests that have not been recorded yet
+//	go run ./lab/faults/record -missing      # only those that have not been recorded yet
 //	go run ./lab/faults/record -chaos bin/chaos.json,bin/soak.json,bin/beyond.json # the reports of make chaos and make soak
 //	go run ./lab/faults/record -page         # only the page is written
 package main
@@ -38,7 +38,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.worlds, "seeds", 10_000, "number of simulated worlds of each kind")
 	flag.IntVar(&o.count, "count", 1, "number of runs of each test")
-	flag.BoolVar(&o.missing, "missing", false, "run only tests without a recorded result")
+	flag.BoolVar(&o.missing, "missing", false, "run only tests and simulators without a recorded result")
 	flag.BoolVar(&o.page, "page", false, "only write the page")
 	flag.StringVar(&o.only, "only", "", "run only this `kind`: tests or sim")
 	flag.StringVar(&o.chaos, "chaos", "", "only add the reports in these comma-separated `files` of leasehold-lab chaos --report")
@@ -71,7 +71,7 @@ func (o *options) run(ctx context.Context) error {
 		if o.only != "sim" {
 			failed = o.runTests(ctx, results)
 		}
-		if failed == nil && o.only != "tests" && !o.missing {
+		if failed == nil && o.only != "tests" {
 			failed = o.simulate(ctx, results)
 		}
 	}
