@@ -441,7 +441,7 @@ var deaths = []Case{
 	{
 		Number: 59, What: "a supervised process panics, exits, is killed, or has no memory left", Tries: "I12",
 		Must:   "its end is reported once it can run no more code, and its keys go to others at once",
-		Proofs: by(simulated("death: recorded"), tests("server/supervisor", "TestEnds", "TestOutOfAddressSpace", "TestOwnerLibrary"), tests("manager", "TestDeathIsReported")),
+		Proofs: by(simulated("manager: died"), tests("server/supervisor", "TestEnds", "TestOutOfAddressSpace", "TestOwnerLibrary"), tests("manager", "TestDeathIsReported")),
 	},
 	{
 		Number: 60, What: "bytes that a dead process has sent arrive after the next owner has started", Tries: "I9",
