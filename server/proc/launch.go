@@ -21,16 +21,20 @@ type Launch struct {
 
 	// Env is added to [Environment].
 	Env []string
+	// Supervisor, if set, is a command that runs the program as its child and ends when the child has
+	// ended: "leasehold run --".
+	Supervisor []string
 	// Where, if set, makes the call that starts the process, for example on a thread in another network
 	// namespace. That thread must live as long as the process: on Linux a process dies with
 	// the thread that started it.
 	Where func(start func() error) error
 }
 
-// An instance is one operating system process. It cannot outlive us: its standard input is a
-// pipe that closes when we end (see [EndWithParent]); on Linux the kernel kills it, too.
+// An instance is one operating system process, or two with a supervisor. It cannot outlive us: its standard
+// input is a pipe that closes when we end (see [EndWithParent]); on Linux the kernel kills it, too, or the supervisor.
 type instance struct {
 	cmd        *exec.Cmd
+	program    *os.Process // that of cmd, or its child if that is a supervisor
 	stdin      io.WriteCloser
 	killed     atomic.Bool
 	terminated atomic.Bool   // it was sent SIGTERM
@@ -55,7 +59,8 @@ func (l Launch) start() (*instance, error) {
 		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the child has its own
-	cmd := exec.Command(l.Program, l.Args...)
+	line := slices.Concat(l.Supervisor, []string{l.Program}, l.Args)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.SysProcAttr, cmd.Stderr, cmd.Stdout, cmd.Dir = Attributes(), log, log, l.Dir
 	cmd.Env = append(Environment(), l.Env...)
 	stdin, err := cmd.StdinPipe()
@@ -77,8 +82,11 @@ func (l Launch) start() (*instance, error) {
 	if err != nil {
 		return nil, errors.Join(err, stdin.Close())
 	}
-	i := &instance{cmd: cmd, stdin: stdin, done: make(chan struct{})}
+	i := &instance{cmd: cmd, program: cmd.Process, stdin: stdin, done: make(chan struct{})}
 	go i.reap(l.Output, stdout)
+	if len(l.Supervisor) > 0 {
+		i.awaitChild()
+	}
 	return i, nil
 }
 

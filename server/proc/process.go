@@ -44,15 +44,17 @@ func (p *Process) Start() error {
 }
 
 // Kill ends the process with SIGKILL, if there is one. It returns when the process is gone
-// and its output has been read.
-func (p *Process) Kill() {
+// and its output has been read. A supervisor reports the end first.
+func (p *Process) Kill() { p.end((*instance).kill) }
+
+func (p *Process) end(how func(*instance)) {
 	p.mu.Lock()
 	i := p.now
 	p.now = nil
 	p.mu.Unlock()
 	if i != nil {
 		i.killed.Store(true)
-		_ = i.cmd.Process.Kill() // an error means that it is gone already
+		how(i)
 		<-i.done
 	}
 }
@@ -81,9 +83,9 @@ func (p *Process) Terminate(ctx context.Context) error {
 	return err
 }
 
-// Close kills the process and waits for a call of Ended.
+// Close kills the process, with its supervisor, and waits for a call of Ended.
 func (p *Process) Close() {
-	p.Kill()
+	p.end((*instance).killAll)
 	p.watching.Wait()
 }
 
@@ -92,7 +94,7 @@ func (p *Process) Pause() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.paused = true
-	return p.now.cmd.Process.Signal(pauseSignal)
+	return p.now.program.Signal(pauseSignal)
 }
 
 // Resume continues a paused process. That is another incarnation: it may have lost what it held.
@@ -101,10 +103,10 @@ func (p *Process) Resume() error {
 	defer p.mu.Unlock()
 	p.paused = false
 	p.incarnation++
-	return p.now.cmd.Process.Signal(resumeSignal)
+	return p.now.program.Signal(resumeSignal)
 }
 
-// Signal sends a signal.
+// Signal sends a signal, which a supervisor forwards.
 func (p *Process) Signal(s os.Signal) error {
 	i := p.instance()
 	if i == nil {
@@ -144,7 +146,7 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// Pid returns the process id, 0 if there is none.
+// Pid returns the process id, that of the supervisor if there is one, and 0 if there is none.
 func (p *Process) Pid() int {
 	if i := p.instance(); i != nil {
 		return i.cmd.Process.Pid
