@@ -20,6 +20,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/server/console"
 	"github.com/leasehold-dev/leasehold/server/demo"
+	"github.com/leasehold-dev/leasehold/server/supervisor"
 )
 
 // demoCommand returns the real command and its directory for temporary files, which no other process uses.
@@ -31,8 +32,23 @@ func demoCommand(t *testing.T, args ...string) (*exec.Cmd, string) {
 	return cmd, dir
 }
 
-// TestDemo runs a demo from beginning to end.
-func TestDemo(t *testing.T) { runDemo(t, demo.Disk) }
+// TestDemo runs a demo from beginning to end. The keys of a killed owner do not wait until its leases
+// expire.
+func TestDemo(t *testing.T) {
+	r := runDemo(t, demo.Disk)
+	if supervisor.Supported && (!r.Supervised || r.LossesFor["died"] == 0 || r.LossesFor["expired"] > 0) {
+		t.Errorf("the supervisors did not prove the end of the owners: %+v", r)
+	}
+}
+
+// TestDemoWithoutSupervisor: the keys of a killed owner wait until its leases expire.
+func TestDemoWithoutSupervisor(t *testing.T) {
+	r := runDemo(t, demo.Disk, "--no-supervisor", "--lease", "6s")
+	const shortest = 5000 // ms: a lease of 6 s that is renewed every 600 ms
+	if r.Supervised || r.RecoveryMaxMillis < shortest || r.LossesFor["expired"] == 0 {
+		t.Errorf("the leases of a killed owner have not expired: %+v", r)
+	}
+}
 
 // TestDemoTLS runs a demo with certificates and an access policy.
 func TestDemoTLS(t *testing.T) {
@@ -58,8 +74,10 @@ func runDemo(t *testing.T, store string, args ...string) demo.Report {
 		t.Errorf("too few owners or leaders were killed, or a failover is missing: %+v", r)
 	case r.Requests < 100 || r.Checked < r.Requests || r.Eventually != 1 || r.Failures != 0:
 		t.Errorf("too few requests, or some failed: %+v", r)
-	case r.Availability <= 0 || r.Availability >= 1 || r.WithoutOwnerSeconds == 0:
+	case r.Availability <= 0 || r.WithoutOwnerSeconds == 0:
 		t.Errorf("an owner was killed, but no request waited: %+v", r)
+	case len(r.RecoveryMillis) != r.OwnersKilled || r.RecoveryMedianMillis <= 0 || r.RecoveryMaxMillis < r.RecoveryMedianMillis:
+		t.Errorf("a recovery is missing: %+v", r)
 	case r.Tenures < 2000:
 		t.Errorf("want at least one tenure for each of 2,000 users: %+v", r)
 	case r.Losses == 0 || r.Republished == 0:

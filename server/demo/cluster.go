@@ -68,7 +68,7 @@ func newCluster(cfg Config, j *journal, fail func(error)) (*cluster, error) {
 		args := []string{"demo-owner", "--name", name, "--managers", strings.Join(addrs, ","), "--users", strconv.Itoa(cfg.Users)}
 		args = append(args, c.certificates.flags(pki.Party{Role: pki.Owner, Namespace: namespace, Name: name})...)
 		c.owners = append(c.owners, &proc.Process{Name: name, Ended: c.fail, Launch: proc.Launch{
-			Program: cfg.Program, Args: args, Log: filepath.Join(dir, name+".log"), Output: c.observe,
+			Program: cfg.Program, Args: args, Log: filepath.Join(dir, name+".log"), Output: c.observe, Supervisor: cfg.supervisor(),
 		}})
 	}
 	c.admin, err = admin.New(admin.Config{Managers: addrs, Timeout: time.Duration(len(addrs)) * adminTimeout, Credentials: operator})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/server/proc"
+	"github.com/leasehold-dev/leasehold/server/supervisor"
 )
 
 // Config configures the cluster and the faults. All fields but For, Seed and Keep
@@ -37,9 +38,13 @@ type Config struct {
 	// status before that, and all are read at the end. 0 is none.
 	Outage time.Duration
 
-	// Lease is how long leases last. The keys of a server that is killed have no owner for
-	// 1.2 times as long, unless it is back sooner and proves that its predecessor is gone. It
-	// must be longer than a failover, which takes 2 to 3 s, and 4 to 6 s if the store loses its
+	// Supervised has servers run under "leasehold run": the keys of a server that is killed have
+	// the next owner within milliseconds.
+	Supervised bool
+
+	// Lease is how long leases last. Without supervisors, the keys of a server that is killed have
+	// no owner for 1.2 times as long, unless it is back sooner and proves that its predecessor is
+	// gone. It must be longer than a failover, which takes 2 to 3 s, and 4 to 6 s if the store loses its
 	// own leader with ours: otherwise leases expire while no leader can renew them.
 	Lease time.Duration
 
@@ -75,7 +80,7 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		Store: Disk, Managers: 3, Owners: 5, Users: 2000, Rate: 1000, ValueSize: 40,
-		Lease: 10 * time.Second, KillEvery: 12 * time.Second,
+		Supervised: supervisor.Supported, Lease: 10 * time.Second, KillEvery: 12 * time.Second,
 	}
 }
 
@@ -108,6 +113,8 @@ func (c *Config) Validate() error {
 		return bad("--outage %v: it cannot be combined with --rolling-restart or --tls, and managers without a store (--store %s) forget their table when all are killed", c.Outage, Flease)
 	case c.Outage.Seconds()*float64(c.Rate) > maxWaiting/2:
 		return bad("--outage %v at --rate %d: too many requests would wait for its end, %d at most", c.Outage, c.Rate, maxWaiting/2)
+	case c.Supervised && !supervisor.Supported:
+		return bad("supervisors need Linux: use --no-supervisor")
 	case c.Rolling && !proc.CanPause:
 		return bad("--rolling-restart: this system has no signal that asks a process to end")
 	case c.For != 0 && c.For < minFor:
@@ -134,3 +141,11 @@ func (c *Config) keepsStatuses() bool { return c.Rolling || c.Outage > 0 }
 // renew is the interval of renewals. It is short, so that little of the lease has passed
 // when the leader is killed.
 func (c *Config) renew() time.Duration { return c.Lease / 10 }
+
+// supervisor is the command that runs the servers.
+func (c *Config) supervisor() []string {
+	if !c.Supervised {
+		return nil
+	}
+	return []string{c.Program, "run", "--"}
+}

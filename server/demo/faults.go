@@ -2,11 +2,13 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -108,18 +110,25 @@ func (n *nemesis) drawOwner(random *rand.Rand) *proc.Process {
 
 func (n *nemesis) killOwner(ctx context.Context, random *rand.Rand) error {
 	victim := n.drawOwner(random)
+	leases := n.load.leasesOf(leasehold.OwnerID(victim.Name))
+	var recovering errgroup.Group
+	recovering.Go(func() error { return n.recover(ctx, victim.Name, leases) })
+	n.cluster.journal.add("killed %s", victim.Name)
 	victim.Kill()
 	n.count(func(f *FaultCounts) { f.OwnersKilled++ })
-	n.cluster.journal.add("killed %s", victim.Name)
-	proc.Pause(ctx, n.absence(random))
+	if n.cluster.cfg.Supervised || n.sum().OwnersKilled > 1 {
+		proc.Pause(ctx, n.absence(random))
+	} else if err := recovering.Wait(); err != nil { // its leases expire, at least once
+		return err
+	}
 	if err := victim.Start(); err != nil {
 		return err
 	}
-	return n.cluster.awaitReturn(ctx, victim, n.cluster.settled)
+	return errors.Join(n.cluster.awaitReturn(ctx, victim, n.cluster.settled), recovering.Wait())
 }
 
-// absence is how long an owner stays dead: mostly not for long, so that it proves itself
-// that its predecessor is gone, but now and then until its leases have expired.
+// absence is how long an owner stays dead: mostly not for long, so that without a supervisor it
+// proves itself that its predecessor is gone, but now and then until its leases have expired.
 func (n *nemesis) absence(random *rand.Rand) time.Duration {
 	short, long := between(random, time.Second, 3*time.Second), random.IntN(3) == 0
 	if long && n.left() > n.expiry()+reserve {

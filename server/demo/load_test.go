@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lookup"
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
 
@@ -35,6 +36,10 @@ func (a *aTable) takeAway(key leasehold.Key, d time.Duration) {
 }
 
 func (a *aTable) Find(key leasehold.Key) (string, bool) { return "server", a.away(key) <= 0 }
+
+func (a *aTable) At(leasehold.Key) (lookup.Placement, bool) { return lookup.Placement{}, false }
+
+func (a *aTable) Changed() <-chan struct{} { return nil }
 
 // away returns how long a key will have no owner.
 func (a *aTable) away(key leasehold.Key) time.Duration {

@@ -26,7 +26,7 @@ type nemesis struct {
 }
 
 func newNemesis(c *cluster, l *load) *nemesis {
-	return &nemesis{cluster: c, load: l, begin: time.Now(), faults: FaultCounts{FailoverMillis: []int64{}}}
+	return &nemesis{cluster: c, load: l, begin: time.Now(), faults: FaultCounts{FailoverMillis: []int64{}, RecoveryMillis: []float64{}}}
 }
 
 func (n *nemesis) count(change func(*FaultCounts)) {
@@ -43,7 +43,10 @@ func (n *nemesis) sum() FaultCounts {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f := n.faults
-	f.FailoverMillis = slices.Clone(f.FailoverMillis)
+	f.FailoverMillis, f.RecoveryMillis = slices.Clone(f.FailoverMillis), slices.Clone(f.RecoveryMillis)
+	if sorted := slices.Sorted(slices.Values(f.RecoveryMillis)); len(sorted) > 0 {
+		f.RecoveryMedianMillis, f.RecoveryMaxMillis = sorted[len(sorted)/2], sorted[len(sorted)-1]
+	}
 	return f
 }
 

@@ -15,6 +15,8 @@ type Report struct {
 	ValueSize int     `json:"valueSize"` // bytes of a status
 	Rolling   bool    `json:"rollingRestart"`
 	TLS       bool    `json:"tls"` // all processes used TLS, and managers an access policy
+	// Supervised is whether owners ran under "leasehold run", which proves their end to the leader.
+	Supervised bool `json:"supervised"`
 
 	CallCounts
 	LossCounts
@@ -75,8 +77,14 @@ type OwnershipCounts struct {
 
 // FaultCounts counts the faults and their cost.
 type FaultCounts struct {
-	OwnersKilled         int     `json:"ownersKilled"`
-	OwnersStopped        int     `json:"ownersStopped"` // for longer than their leases lasted, and resumed
+	OwnersKilled  int `json:"ownersKilled"`
+	OwnersStopped int `json:"ownersStopped"` // for longer than their leases lasted, and resumed
+	// RecoveryMillis is, of each owner killed, the time until all its keys had the next owners in the
+	// table of the callers. The others are its median and maximum.
+	RecoveryMillis       []float64 `json:"recoveryMillis"`
+	RecoveryMedianMillis float64   `json:"recoveryMedianMillis"`
+	RecoveryMaxMillis    float64   `json:"recoveryMaxMillis"`
+
 	LeadersKilled        int     `json:"leadersKilled"`
 	FailoverMillis       []int64 `json:"failoverMillis"` // of each leader killed
 	LeasesLostInFailover int     `json:"leasesLostInFailover"`

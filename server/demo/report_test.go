@@ -85,7 +85,7 @@ func TestReportAsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"requests":0`, `"failoverMillis":[]`, `"lossesByCause":{}`, `"movedShare":0`, `"unavailableMillis":{"keys":0`} {
+	for _, want := range []string{`"requests":0`, `"failoverMillis":[]`, `"recoveryMillis":[]`, `"supervised":false`, `"lossesByCause":{}`, `"movedShare":0`, `"unavailableMillis":{"keys":0`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in %s", want, text)
 		}

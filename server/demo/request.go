@@ -27,6 +27,8 @@ const (
 // A table is what callers use of [lookup.Lookup] directly.
 type table interface {
 	Find(key leasehold.Key) (addr string, ok bool)
+	At(key leasehold.Key) (lookup.Placement, bool)
+	Changed() <-chan struct{}
 	Losses(ctx context.Context) iter.Seq2[leasehold.Loss, error]
 	Close(ctx context.Context) error
 }

@@ -147,7 +147,7 @@ func (d *demo) report() Report {
 	cfg, v := &d.cluster.cfg, d.cluster.oracle.Judge()
 	r := Report{
 		Seconds: d.lasted.Seconds(), Store: cfg.Store, Keys: cfg.Users, ValueSize: cfg.ValueSize,
-		Rolling: cfg.Rolling, TLS: cfg.TLS, outage: cfg.Outage,
+		Rolling: cfg.Rolling, TLS: cfg.TLS, Supervised: cfg.Supervised, outage: cfg.Outage,
 		OwnershipCounts: OwnershipCounts{v.Tenures, v.Checked, v.Duals, v.Reversals, v.First, v.Unjudged},
 	}
 	if d.load != nil {

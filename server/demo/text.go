@@ -27,6 +27,7 @@ func (r *Report) Text() string {
 			console.Percent(r.Availability), console.Percent(r.Eventually), count(r.Failures, "failure"), count(r.Retries, "retry"), grouped(r.Misroutes))},
 		console.If(kills, "killed", fmt.Sprintf("%s, %s; %s stopped for longer than its leases last; %s restarted, for which %s lost",
 			count(r.LeadersKilled, "leader"), count(r.OwnersKilled, "owner"), count(r.OwnersStopped, "owner"), count(r.Restarts, "owner"), count(r.ByRestart, "range"))),
+		console.If(len(r.RecoveryMillis) > 0, "recovery", r.recoveryText()),
 		console.If(kills, "failover", fmt.Sprintf("%s; %s lost in it", failoversText(r.FailoverMillis), count(r.LeasesLostInFailover, "lease"))),
 		console.If(r.Rolling, "restarted", fmt.Sprintf("%s, in %s; %s moved, which makes each key move %.1f times",
 			count(r.Restarts, "owner"), count(r.Rounds, "whole round"), count(r.MovedRanges, "range"), r.MovedShare)),
@@ -78,4 +79,13 @@ func causesText(causes map[string]uint64) string {
 		return ""
 	}
 	return " (" + strings.Join(out, ", ") + ")"
+}
+
+func (r *Report) recoveryText() string {
+	supervised := "with"
+	if !r.Supervised {
+		supervised = "without"
+	}
+	return fmt.Sprintf("the keys of a killed owner had the next one after %s ms (median), %s ms at most, %s supervisors",
+		grouped(uint64(r.RecoveryMedianMillis)), grouped(uint64(r.RecoveryMaxMillis)), supervised)
 }

@@ -18,6 +18,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/supervise"
 )
 
+// Supported reports whether Run works on this system.
+const Supported = true
+
 // A supervisor has one child.
 type supervisor struct {
 	cfg     Config

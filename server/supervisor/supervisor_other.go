@@ -7,6 +7,9 @@ import (
 	"errors"
 )
 
+// Supported reports whether Run works on this system.
+const Supported = false
+
 // Run returns an error: only Linux identifies the process that registers a session, and reports the end of a
 // process before its ID is reused.
 func Run(context.Context, Config) (Exit, error) {
