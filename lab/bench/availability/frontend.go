@@ -22,7 +22,7 @@ type frontends struct {
 	conns map[string]*rpc.Client
 }
 
-func openFrontends(ctx context.Context, addrs []string, lookups int) (*frontends, error) {
+func openFrontends(ctx context.Context, namespace leasehold.Namespace, addrs []string, lookups int) (*frontends, error) {
 	f := &frontends{conns: make(map[string]*rpc.Client)}
 	for range lookups {
 		l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: addrs})
@@ -61,12 +61,15 @@ func (f *frontends) conn(addr string) (*rpc.Client, error) {
 	return c, nil
 }
 
+// attemptTimeout bounds an attempt: a lost host does not reply.
+const attemptTimeout = 500 * time.Millisecond
+
 func (f *frontends) call(key leasehold.Key, addr string) error {
 	c, err := f.conn(addr)
 	if err != nil {
 		return err
 	}
-	owned, err := loadgen.Owned(c, key)
+	owned, err := loadgen.Owned(c, key, attemptTimeout)
 	if err != nil {
 		f.mu.Lock()
 		if f.conns[addr] == c {

@@ -4,78 +4,101 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
 	"github.com/leasehold-dev/leasehold/lab/bench/managers"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
-	"github.com/leasehold-dev/leasehold/lab/bench/report"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
-const namespace leasehold.Namespace = "availability"
+// A siteConfig is the servers and frontends of a namespace. A rack is processes that fail together.
+type siteConfig struct {
+	namespace leasehold.Namespace
+	racks     int
+	processes int // of the first rack; the others are one each
+	servers   int // of a rack
+	lookups   int
+	timing    *leaseholdv1.Timing // nil: default times
+	// supervised is whether each process of the first rack runs under "leasehold run".
+	supervised bool
+}
 
-// A site is three managers and racks of servers. A rack is a process: its servers fail together.
+// A site has the managers, and racks of servers.
 type site struct {
-	group   *managers.Group
-	racks   []*proc.Process
-	servers int // of a rack
-	front   *frontends
-	made    int // namespaces that were created to detect commits
+	siteConfig
+	group *managers.Group
+	racks []proc.Group
+	front *frontends
+	made  int // namespaces that were created to detect commits
 
 	proc.Cleanup
 }
 
 // newSite starts a site, and waits until every key has an owner.
-func newSite(ctx context.Context, dir string, racks, servers, lookups int) (s *site, err error) {
-	s = &site{racks: make([]*proc.Process, racks), servers: servers}
+func newSite(ctx context.Context, group *managers.Group, config siteConfig) (s *site, err error) {
+	s = &site{siteConfig: config, group: group, racks: make([]proc.Group, config.racks)}
 	defer func() {
 		if err != nil {
 			s.Close()
 		}
 	}()
-	if s.group, err = managers.Start(ctx, dir, 3); err != nil {
+	if err := group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: string(s.namespace), Timing: s.timing}); err != nil {
 		return s, err
 	}
-	s.Add(s.group.Close)
-	if err := s.group.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{Name: string(namespace)}); err != nil {
-		return s, err
-	}
-	for i := range racks {
+	for i := range s.racks {
 		if err := s.startRack(ctx, i); err != nil {
 			return s, err
 		}
 	}
-	if s.front, err = openFrontends(ctx, s.group.Addrs(), lookups); err != nil {
+	if s.front, err = openFrontends(ctx, s.namespace, group.Addrs(), s.lookups); err != nil {
 		return s, err
 	}
 	s.Add(s.front.close)
-	return s, s.waitForOwners(ctx, racks*servers)
+	return s, s.waitForOwners(ctx, len(s.racks)*s.servers)
 }
 
 // patience is the timeout of events that take seconds.
 const patience = time.Minute
 
 // startRack starts a rack, and waits until its servers have joined.
-func (s *site) startRack(ctx context.Context, rack int) error {
-	r, err := loadgen.StartLibrary(ctx, loadgen.LibraryConfig{
-		ClientsConfig: loadgen.ClientsConfig{Namespace: string(namespace), Managers: s.group.Addrs()},
-		Name:          fmt.Sprintf("rack-%d", rack+1), Count: s.servers, Serve: true,
-	})
+func (s *site) startRack(ctx context.Context, rack int) (err error) {
+	processes, supervisor := 1, []string(nil)
+	if rack == 0 {
+		processes = max(1, s.processes)
+		if s.supervised {
+			if supervisor, err = managers.Supervisor(); err != nil {
+				return err
+			}
+		}
+	}
+	s.racks[rack].Close() // what is left of it
+	s.racks[rack], err = loadgen.StartLibraries(ctx, processes, func(i int) loadgen.LibraryConfig {
+		return loadgen.LibraryConfig{
+			ClientsConfig: loadgen.ClientsConfig{Namespace: string(s.namespace), Managers: s.group.Addrs()},
+			Name:          fmt.Sprintf("rack-%d-%d", rack+1, i+1), Count: s.servers / processes, Serve: true,
+		}
+	}, supervisor)
 	if err != nil {
 		return err
 	}
-	s.racks[rack] = r
-	s.Add(r.Close)
+	s.Add(s.racks[rack].Close)
 	return nil
+}
+
+// killRack kills all processes of a rack.
+func (s *site) killRack(rack int) {
+	_ = proc.Each(len(s.racks[rack]), func(i int) error {
+		s.racks[rack][i].Kill()
+		return nil
+	})
 }
 
 // waitForOwners waits for a number of owners, and until each key has one.
 func (s *site) waitForOwners(ctx context.Context, owners int) error {
 	return proc.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
-		n, err := s.group.Namespace(ctx, string(namespace))
+		n, err := s.group.Namespace(ctx, string(s.namespace))
 		if err != nil {
 			return err
 		}
@@ -90,38 +113,6 @@ type outcome struct {
 	service time.Duration // the longest operation
 	changes time.Duration // until a change was committed
 	failed  int           // operations that failed
-}
-
-type event struct {
-	name, title string
-	inject      func(ctx context.Context, s *site) error
-	repair      func(ctx context.Context, s *site) error
-	changes     bool // measure the time until a change is committed, too
-}
-
-func events() []event {
-	startRack := func(ctx context.Context, s *site) error { return s.startRack(ctx, 0) }
-	var killed *managers.Manager
-	restart := func(context.Context, *site) error { return killed.Start() }
-	kill := func(m *managers.Manager, err error) error {
-		if killed = m; err == nil {
-			m.Kill()
-		}
-		return err
-	}
-	killLeader := func(ctx context.Context, s *site) error { return kill(s.group.Leader(ctx)) }
-	killStoreLeader := func(ctx context.Context, s *site) error { return kill(s.storeLeader(ctx)) }
-	drain := func(ctx context.Context, s *site) error { return s.racks[0].Terminate(ctx) }
-	crash := func(_ context.Context, s *site) error {
-		s.racks[0].Close()
-		return nil
-	}
-	return []event{
-		{"drain", "a server is shut down (SIGTERM)", drain, startRack, false},
-		{"owner-crash", "a server dies (kill -9)", crash, startRack, false},
-		{"leader-crash", "the leader dies (kill -9)", killLeader, restart, true},
-		{"store-leader-crash", "the store's leader dies (kill -9)", killStoreLeader, restart, true},
-	}
 }
 
 func (s *site) storeLeader(ctx context.Context) (found *managers.Manager, err error) {
@@ -174,63 +165,4 @@ func (s *site) measureEvent(ctx context.Context, e event) (out outcome, err erro
 		return out, err
 	}
 	return out, s.waitForOwners(ctx, len(s.racks))
-}
-
-// PRS's experiment: 250 servers, of which a rack of 50 is reset, and 1,000 frontends. Every 50
-// frontends share a lookup, like those of one machine.
-const (
-	racks         = 5
-	rackServers   = 50
-	frontendCount = 1000
-	lookupCount   = 20
-	think         = 500 * time.Millisecond // between two operations of a frontend
-)
-
-type resets struct {
-	normal, dies, back []time.Duration // durations of operations
-}
-
-func reset(ctx context.Context, r *report.Run) (*resets, error) {
-	s, err := newSite(ctx, r.Dir, racks, rackServers, lookupCount)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	r.Step("the rack: %d servers are running", racks*rackServers)
-	out := &resets{}
-	phase := func(do func() error, calm time.Duration) ([]time.Duration, error) {
-		workers := s.front.work(ctx, frontendCount, think, false)
-		defer workers.end()
-		if err := do(); err != nil {
-			return nil, err
-		}
-		_ = proc.Pause(ctx, calm) // a canceled run is reported below
-		done, _ := workers.end()
-		var took []time.Duration
-		for _, o := range done {
-			took = append(took, o.took)
-		}
-		slices.Sort(took)
-		return took, ctx.Err()
-	}
-	if out.normal, err = phase(func() error { return nil }, 8*time.Second); err != nil {
-		return nil, err
-	}
-	r.Step("the rack: %d operations without trouble", len(out.normal))
-	out.dies, err = phase(func() error {
-		s.racks[0].Close()
-		return s.waitForOwners(ctx, (racks-1)*rackServers)
-	}, 2*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	r.Step("the rack was killed, and all keys are served again")
-	out.back, err = phase(func() error {
-		if err := s.startRack(ctx, 0); err != nil {
-			return err
-		}
-		return s.waitForOwners(ctx, racks*rackServers)
-	}, 4*time.Second)
-	r.Step("the rack is back")
-	return out, err
 }

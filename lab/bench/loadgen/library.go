@@ -2,9 +2,13 @@ package loadgen
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/rpc"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -113,9 +117,16 @@ func (s *OwnedService) Owned(key uint64, owned *bool) error {
 }
 
 // Owned calls a server, and reports whether it owns a key.
-func Owned(c *rpc.Client, key leasehold.Key) (owned bool, err error) {
-	err = c.Call("Server.Owned", uint64(key), &owned)
-	return owned, err
+func Owned(c *rpc.Client, key leasehold.Key, limit time.Duration) (bool, error) {
+	owned := new(bool)
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	select {
+	case call := <-c.Go("Server.Owned", uint64(key), owned, make(chan *rpc.Call, 1)).Done:
+		return *owned, call.Error
+	case <-timeout.C:
+		return false, fmt.Errorf("no reply within %v", limit)
+	}
 }
 
 // Mark records the leases of all owners, and resets the counters.
@@ -163,4 +174,52 @@ func (l *LibraryOwners) Close() error {
 // StartLibrary starts a process of [LibraryOwners], and returns when all have joined.
 func StartLibrary(ctx context.Context, config LibraryConfig) (*proc.Process, error) {
 	return proc.Start(ctx, roleLibrary, config)
+}
+
+// StartLibraries is StartLibrary for n processes, each with a supervisor if there is one.
+func StartLibraries(ctx context.Context, n int, config func(i int) LibraryConfig, supervisor []string) (proc.Group, error) {
+	return proc.StartGroup(ctx, roleLibrary, n, func(i int) any { return config(i) }, supervisor...)
+}
+
+// Crashes of a process.
+const (
+	Panic       = "panic"
+	Exit        = "exit"
+	OutOfMemory = "out-of-memory"
+)
+
+// A Crash is a way to end a process.
+type Crash struct {
+	How string
+	// Group is a memory cgroup with a limit, for OutOfMemory: that of the process and its supervisor.
+	Group string
+}
+
+// Crash ends the process. It returns only if that fails.
+func (*LibraryOwners) Crash(c Crash, _ *struct{}) error {
+	switch c.How {
+	case Panic:
+		panic("a crash on purpose")
+	case Exit:
+		os.Exit(1)
+	}
+	for _, pid := range []int{os.Getppid(), os.Getpid()} {
+		if err := os.WriteFile(filepath.Join(c.Group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
+			return err
+		}
+	}
+	return exhaust()
+}
+
+// exhaust allocates memory until the kernel kills the process.
+func exhaust() error {
+	const chunk, most = 1 << 20, 1 << 10
+	var all [most][]byte
+	for i := range all {
+		all[i] = make([]byte, chunk)
+		for at := 0; at < chunk; at += os.Getpagesize() {
+			all[i][at] = 1
+		}
+	}
+	return fmt.Errorf("not killed: %d bytes were allocated", len(all)*chunk)
 }

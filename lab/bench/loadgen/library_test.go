@@ -64,13 +64,13 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close() //nolint:errcheck // the test is over
-	if owned, err := Owned(c, leasehold.Key(5)); err != nil || !owned {
+	if owned, err := Owned(c, leasehold.Key(5), time.Minute); err != nil || !owned {
 		t.Errorf("%v, %v", owned, err)
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if owned, err := Owned(c, leasehold.Key(5)); err != nil || owned {
+	if owned, err := Owned(c, leasehold.Key(5), time.Minute); err != nil || owned {
 		t.Errorf("after a drain: %v, %v", owned, err)
 	}
 }

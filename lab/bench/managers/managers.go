@@ -36,6 +36,12 @@ func Play() {
 	}
 }
 
+// Supervisor is "leasehold run", for processes of the bench.
+func Supervisor() ([]string, error) {
+	self, err := os.Executable()
+	return []string{self, commandName, "run", "--log-level", "error", "--"}, err
+}
+
 // A Manager is one process.
 type Manager = process.Manager
 

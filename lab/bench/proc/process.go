@@ -14,6 +14,7 @@ import (
 	"net/rpc/jsonrpc"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -39,7 +40,7 @@ type Process struct {
 
 // roleVariable is set in processes with a role, so that a program that does not call Play does
 // not start itself recursively.
-const roleVariable = "LEASEHOLD_BENCH_ROLE"
+const roleVariable = "BENCH_ROLE"
 
 // Start starts a process in a role, and waits until it is ready. The role and the configuration
 // are its arguments. It is killed when the context ends.
@@ -52,7 +53,7 @@ func Start(ctx context.Context, role string, config any) (*Process, error) {
 }
 
 // launch starts a process without waiting until it is ready.
-func launch(ctx context.Context, role string, config any) (*Process, error) {
+func launch(ctx context.Context, role string, config any, supervisor []string) (*Process, error) {
 	if os.Getenv(roleVariable) != "" {
 		return nil, errors.New("a process with a role starts others: its main must begin with proc.Play")
 	}
@@ -72,6 +73,7 @@ func launch(ctx context.Context, role string, config any) (*Process, error) {
 	replies, output := io.Pipe()
 	p := &Process{process: process.Process{Name: role, Launch: process.Launch{
 		Program: self, Args: append(strings.Fields(role), string(encoded)), Log: log.Name(), Env: []string{roleVariable + "=" + role},
+		Supervisor: supervisor,
 		Output: func(from io.Reader) error {
 			_, err := io.Copy(output, from)
 			return errors.Join(err, output.Close())
@@ -81,7 +83,7 @@ func launch(ctx context.Context, role string, config any) (*Process, error) {
 		return nil, errors.Join(err, os.Remove(log.Name()))
 	}
 	p.client = jsonrpc.NewClient(stdio{replies, p.process.Stdin(), replies})
-	p.stop = context.AfterFunc(ctx, p.process.Kill)
+	p.stop = context.AfterFunc(ctx, p.process.Close)
 	return p, nil
 }
 
@@ -115,7 +117,15 @@ func (p *Process) Terminate(ctx context.Context) error {
 	return p.process.Terminate(ctx)
 }
 
-// Close kills the process and waits for it. It may be called again.
+// Kill kills the process, or ends it if it is dead, and waits for it and its supervisor.
+func (p *Process) Kill() { p.process.Kill() }
+
+// Freeze stops the process and its supervisor: neither replies, and connections remain.
+func (p *Process) Freeze() error {
+	return errors.Join(p.process.Pause(), p.process.Signal(syscall.SIGSTOP))
+}
+
+// Close kills the process, with its supervisor, and waits for it. It may be called again.
 func (p *Process) Close() {
 	p.stop()
 	p.process.Close()
@@ -127,8 +137,8 @@ func (p *Process) Close() {
 type Group []*Process
 
 // StartGroup starts n processes concurrently, and waits until all are ready. After an error
-// none runs.
-func StartGroup(ctx context.Context, role string, n int, config func(i int) any) (g Group, err error) {
+// none runs. With the command line of a supervisor, each is the child of one.
+func StartGroup(ctx context.Context, role string, n int, config func(i int) any, supervisor ...string) (g Group, err error) {
 	defer func() {
 		if err != nil {
 			g.Close()
@@ -136,7 +146,7 @@ func StartGroup(ctx context.Context, role string, n int, config func(i int) any)
 		}
 	}()
 	for i := range n {
-		p, err := launch(ctx, role, config(i))
+		p, err := launch(ctx, role, config(i), supervisor)
 		if err != nil {
 			return g, err
 		}
