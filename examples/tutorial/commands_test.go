@@ -74,6 +74,7 @@ func TestTutorialCommands(t *testing.T) {
 type reader struct {
 	t         *testing.T
 	terminals []*terminal
+	servers   []string  // addresses, of terminals 2 and 3
 	current   *terminal // that the text has named last
 	replacer  *strings.Replacer
 	commands  int
@@ -86,7 +87,7 @@ func newReader(t *testing.T) *reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{t: t, replacer: strings.NewReplacer(
+	r := &reader{t: t, servers: addrs[3:], replacer: strings.NewReplacer(
 		"leasehold dev ", fmt.Sprintf("leasehold dev --listen %s --http %s --gateway %s ", addrs[0], addrs[1], addrs[2]),
 		"/tmp/counters", t.TempDir()+"/counters",
 		"127.0.0.1:7400", addrs[0], "127.0.0.1:7401", addrs[1], "127.0.0.1:8080", addrs[2],
@@ -135,8 +136,8 @@ func (r *reader) obey(text string) {
 func (r *reader) owner() *terminal {
 	r.t.Helper()
 	r.current.wait(r.t)
-	for _, m := range r.terminals[1:3] {
-		if addr := strings.Fields(m.command)[3]; strings.Contains(r.current.text(), addr) {
+	for i, m := range r.terminals[1:3] {
+		if strings.Contains(r.current.text(), r.servers[i]) {
 			return m
 		}
 	}

@@ -146,10 +146,10 @@ func (m *terminal) press(t *testing.T, key syscall.Signal) {
 	m.wait(t)
 }
 
-// close kills what a failed test has left.
+// close ends what a failed test has left. A supervisor forwards SIGQUIT, which ends a Go program.
 func (m *terminal) close() {
 	if m.running() {
-		_ = syscall.Kill(-m.cmd.Process.Pid, syscall.SIGKILL) // it may have just ended
+		_ = syscall.Kill(-m.cmd.Process.Pid, syscall.SIGQUIT) // it may have just ended
 		<-m.ended
 	}
 }
