@@ -64,7 +64,7 @@ func (o *Owner) act(now mono.Instant, actions []machine.Action) {
 		}
 	}
 	if view != nil {
-		o.callbacks.change(view.Kept, view.Coming, ended, o.machine.owner.Suspended())
+		o.callbacks.change(view.Kept, view.Unserved(o.machine.owner.Suspended()), view.Coming, ended)
 	}
 }
 
@@ -101,7 +101,7 @@ func (o *Owner) publish(v *machine.View) {
 	if !protocol.SameLeases(a.held, v.Leases) {
 		a = newAreas(v.Leases)
 	}
-	o.holding.Store(&holding{until: v.Until, epoch: o.machine.Epoch(), areas: a, drift: v.Drift, coming: v.Coming, superseded: make(chan struct{})})
+	o.holding.Store(&holding{until: v.Until, epoch: o.machine.Epoch(), areas: a, view: v, superseded: make(chan struct{})})
 	close(old.superseded)
 	if v.Until > old.until {
 		o.metrics.renewed()

@@ -97,8 +97,9 @@ func (o *Owner) await(ctx context.Context, key leasehold.Key) error {
 // a stream of events, which must end with the lease. Like OnRevoke it
 // may return late: Held is authoritative.
 //
-// AwaitEnd keeps waiting while the lease is suspended, and returns if it
-// is revoked after that. Held fails meanwhile, so that no event is sent.
+// AwaitEnd keeps waiting while Check and Held fail but the lease is kept: it is suspended, or
+// its range is being moved (see [Config.OnSuspend]). It returns if the lease is revoked after that. So
+// it returns for exactly the leases that OnRevoke receives.
 //
 // A call that waits starts no goroutine. It wakes up at every renewal,
 // at the cost of Held.
@@ -119,9 +120,9 @@ func (o *Owner) AwaitEnd(ctx context.Context, lease Lease) error {
 	}
 }
 
-// ended reports whether a lease is neither held nor suspended in a holding.
+// ended reports whether a lease is not kept in a holding.
 func (o *Owner) ended(h *holding, lease Lease) bool {
-	return h.areas.find(lease.Key).Generation != lease.Generation || o.detector.Epoch(o.clock.Now()) != h.epoch
+	return !h.view.Keeps(lease.Key, lease.Generation) || o.detector.Epoch(o.clock.Now()) != h.epoch
 }
 
 // holds is Check without counting load.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 	"github.com/leasehold-dev/leasehold/internal/runtime/loadmeter"
@@ -150,7 +151,7 @@ func holder64() *Owner {
 		start := leasehold.Key(i) << 58
 		leases[i] = leasehold.Lease{Range: leasehold.Range{Start: start, Limit: start + 1<<57}, Generation: leasehold.Generation(i + 1)}
 	}
-	o.holding.Store(&holding{until: mono.Never, areas: newAreas(leases), superseded: make(chan struct{})})
+	o.holding.Store(&holding{until: mono.Never, areas: newAreas(leases), view: &machine.View{}, superseded: make(chan struct{})})
 	o.meter.Hold(o.clock.Now(), leases)
 	return o
 }

@@ -33,10 +33,9 @@ type callbacks struct {
 	mu       sync.Mutex
 	held     []leasehold.Lease // immutable
 	notified []leasehold.Lease // leases of the last notification; immutable
-	// suspended is true after the deadline of the held leases. notifiedSuspended is the part
-	// of notified whose suspension was reported; immutable.
-	suspended         bool
-	notifiedSuspended []leasehold.Lease
+	// suspended is the part of held on which checks fail, and notifiedSuspended the part of notified
+	// whose suspension was reported; immutable.
+	suspended, notifiedSuspended []leasehold.Lease
 
 	causes     map[leasehold.Generation]leasehold.Cause // of the end of leases in notified
 	unreported unreported
@@ -66,13 +65,13 @@ func newCallbacks(cfg *Config, logger *slog.Logger) *callbacks {
 
 func (c *callbacks) start() { go c.run() }
 
-// change records one step: the leases that are held and whether they are suspended, the
+// change records one step: the leases that are held, the part of them that is suspended, the
 // ranges that will be granted with their state, and the leases that have ended. It does not
 // wait.
 //
 // If parts of a lease end for different causes before the application is
 // notified, the last cause is reported.
-func (c *callbacks) change(held []leasehold.Lease, coming []leasehold.Range, ended []revocation, suspended bool) {
+func (c *callbacks) change(held, suspended []leasehold.Lease, coming []leasehold.Range, ended []revocation) {
 	c.mu.Lock()
 	c.held, c.suspended = held, suspended
 	for _, e := range ended {
@@ -193,13 +192,9 @@ func (c *callbacks) difference() difference {
 	for _, e := range c.unreported {
 		d.revoke(e.Lease, e.cause)
 	}
-	var suspended []leasehold.Lease
-	if c.suspended {
-		suspended = c.held
-	}
 	kept := protocol.Missing(c.notifiedSuspended, protocol.Missing(c.notifiedSuspended, c.held))
-	d.resumed, d.suspended = protocol.Missing(kept, suspended), protocol.Missing(suspended, c.notifiedSuspended)
-	c.notified, c.notifiedSuspended, c.unreported = c.held, suspended, nil
+	d.resumed, d.suspended = protocol.Missing(kept, c.suspended), protocol.Missing(c.suspended, c.notifiedSuspended)
+	c.notified, c.notifiedSuspended, c.unreported = c.held, c.suspended, nil
 	clear(c.causes)
 	return d
 }

@@ -43,7 +43,7 @@ func TestCallbacksAreComplete(t *testing.T) {
 			newest += 20
 			ended := protocol.Missing(c.held, next)
 			owed = append(owed, ended...)
-			c.change(next, nil, []revocation{{ended, leasehold.CauseReleased}}, false)
+			c.change(next, nil, nil, []revocation{{ended, leasehold.CauseReleased}})
 			if rapid.Bool().Draw(t, "many") {
 				c.unreported.merge(c.held, nil)
 			}
@@ -115,12 +115,12 @@ func lease(start leasehold.Key, g leasehold.Generation) leasehold.Lease {
 // whose grant was not reported.
 func TestCallbacksOrder(t *testing.T) {
 	c := newCallbacks(&Config{}, nil)
-	c.change([]leasehold.Lease{lease(0, 1), lease(10, 2), lease(20, 3), lease(30, 4)}, nil, nil, false)
+	c.change([]leasehold.Lease{lease(0, 1), lease(10, 2), lease(20, 3), lease(30, 4)}, nil, nil, nil)
 	c.difference()
-	c.change([]leasehold.Lease{lease(10, 2), lease(20, 5), lease(30, 4)}, nil,
-		[]revocation{{[]leasehold.Lease{lease(0, 1), lease(20, 3)}, leasehold.CauseReleased}}, false)
-	c.change([]leasehold.Lease{lease(20, 6), lease(30, 4)}, nil,
-		[]revocation{{[]leasehold.Lease{lease(10, 2), lease(20, 5)}, leasehold.CauseExpired}}, false)
+	c.change([]leasehold.Lease{lease(10, 2), lease(20, 5), lease(30, 4)}, nil, nil,
+		[]revocation{{[]leasehold.Lease{lease(0, 1), lease(20, 3)}, leasehold.CauseReleased}})
+	c.change([]leasehold.Lease{lease(20, 6), lease(30, 4)}, nil, nil,
+		[]revocation{{[]leasehold.Lease{lease(10, 2), lease(20, 5)}, leasehold.CauseExpired}})
 	want := difference{
 		revoked: []revocation{
 			{[]leasehold.Lease{lease(0, 1), lease(20, 3)}, leasehold.CauseReleased},
@@ -148,8 +148,8 @@ func TestEveryRevocationHasACause(t *testing.T) {
 	c.start()
 	for g := range leasehold.Generation(2000) {
 		held := []leasehold.Lease{lease(0, g+1)}
-		c.change(held, nil, nil, false)
-		c.change(nil, nil, []revocation{{held, leasehold.CauseExpired}}, false)
+		c.change(held, nil, nil, nil)
+		c.change(nil, nil, nil, []revocation{{held, leasehold.CauseExpired}})
 	}
 	if err := c.stop(t.Context()); err != nil {
 		t.Fatal(err)

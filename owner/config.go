@@ -59,12 +59,14 @@ type Config struct {
 	// process.
 	OnRevoke func([]leasehold.Lease, leasehold.Cause)
 
-	// OnSuspend, if set, is called with leases that have reached their deadline without a
-	// reply of a leader. Check and Held already fail on their keys, and callers should retry
-	// ([leasehold.ErrSuspended]). Keep the state: OnResume follows if a leader renews the leases,
-	// and OnRevoke otherwise.
+	// OnSuspend, if set, is called with leases that are not served for some time, but have not
+	// ended: Check and Held already fail on their keys. Either they have reached their deadline
+	// without a reply of a leader ([Owner.Suspended] reports true, and callers should retry), or
+	// their range is being moved and [Export.Stop] was called. Keep the state: OnResume follows
+	// if a leader renews the leases or the move fails, and OnRevoke otherwise. Work that is not
+	// a request, such as a worker for each key, pauses in between.
 	OnSuspend func([]leasehold.Lease)
-	// OnResume, if set, is called with suspended leases that a leader has renewed. They have
+	// OnResume, if set, is called with leases of OnSuspend that are served again. They have
 	// the same generations, because no other owner has held them meanwhile, and Check
 	// already succeeds.
 	OnResume func([]leasehold.Lease)

@@ -67,7 +67,8 @@
 //
 // The source serves the range until Stop, and the target serves it after install.
 // In between no server does: some round trips, and the time of the
-// application to send and install the last changes. Callers may receive the address of
+// application to send and install the last changes. Meanwhile the leases of the source are kept
+// but not served: OnSuspend is called, then OnRevoke or, if the move fails, OnResume. Callers may receive the address of
 // the target earlier. [Owner.Await] makes their requests wait for the state.
 //
 // Until the target has confirmed that it has all of the state, any failure

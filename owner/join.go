@@ -114,7 +114,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 		return nil, err
 	}
 	o.machine = newSession(m, o.detector, func(now mono.Instant, r *protocol.LeaseReply) { o.metrics.reply(&o.replies, now, r) })
-	o.holding.Store(&holding{until: mono.Instant(0), areas: newAreas(nil), superseded: make(chan struct{})})
+	o.holding.Store(&holding{until: mono.Instant(0), areas: newAreas(nil), view: m.View(), superseded: make(chan struct{})})
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	if cfg.Mover != nil {
 		o.moves = newMigration(&cfg, o.id, o.callbacks, o.metrics,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/keyindex"
+	machine "github.com/leasehold-dev/leasehold/internal/core/machine/owner"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 )
 
@@ -24,15 +25,14 @@ type holding struct {
 	until mono.Instant
 	epoch uint64 // of the sleep detector: another epoch invalidates all leases
 	areas *areas
-	drift mono.Drift // bound on how much slower other clocks may be
 
-	coming     []leasehold.Range // whose state is here and whose leases are expected
-	superseded chan struct{}     // closed when the next holding is published
+	view       *machine.View
+	superseded chan struct{} // closed when the next holding is published
 }
 
 // expects reports whether a key is in a coming range.
 func (h *holding) expects(key leasehold.Key) bool {
-	return slices.ContainsFunc(h.coming, func(r leasehold.Range) bool { return r.Contains(key) })
+	return slices.ContainsFunc(h.view.Coming, func(r leasehold.Range) bool { return r.Contains(key) })
 }
 
 // areas are an index of the leases. They cover the whole key space, so that a search needs one

@@ -49,7 +49,7 @@ func TestEndsWhenInstalled(t *testing.T) {
 	c := newCallbacks(&Config{}, nil)
 	c.installing(held.Generation)
 	c.installed(held.Generation)
-	c.change(nil, nil, []revocation{{[]leasehold.Lease{held}, leasehold.CauseExpired}}, false)
+	c.change(nil, nil, nil, []revocation{{[]leasehold.Lease{held}, leasehold.CauseExpired}})
 	if d := c.difference(); len(d.revoked) != 1 || d.revoked[0].leases[0] != held || len(c.deferred) > 0 {
 		t.Errorf("revoked %v", d.revoked)
 	}

@@ -56,8 +56,9 @@ func (e *Export) To() (name leasehold.OwnerID, addr string) {
 func (e *Export) Send(record []byte) error { return e.out.Send(record) }
 
 // Stop stops serving the range, after the target has received all records
-// so far. After it has returned nil, every Check in the range fails until
-// the move has failed or the lease is granted again.
+// so far. After it has returned nil, every Check and Held in the range fails until
+// the move has failed or the lease is granted again. OnSuspend is called with the leases; they
+// end when the target has confirmed.
 //
 // So state that is read after Stop is final, if it is read under the lock that requests
 // hold while they check and operate: a request that runs when Stop

@@ -87,8 +87,8 @@ func (o *Owner) Check(key leasehold.Key) (Lease, bool) {
 
 // Held reports whether the lease that Check returned has been held on its
 // key without a gap since (CheckLeaseContinuous of Centrifuge): no other owner
-// has acted on the key. It is false while the lease is suspended, and true again if it
-// is resumed. After the lease has ended it is always false. It costs the same as Check.
+// has acted on the key. It is false while the lease is suspended or stopped by a move, and true again
+// if it is resumed or the move fails. After the lease has ended it is always false. It costs the same as Check.
 func (o *Owner) Held(lease Lease) bool {
 	l, _ := o.find(lease.Key)
 	return l != nil && l.Generation == lease.Generation && l.Generation != 0

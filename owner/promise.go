@@ -50,7 +50,7 @@ func (o *Owner) promised(now mono.Instant, kept time.Duration) ([]leasehold.Leas
 	if kept <= 0 || len(h.areas.held) == 0 || o.detector.Epoch(o.clock.Now()) != h.epoch {
 		return nil, 0
 	}
-	return slices.Clone(h.areas.held), shrink(kept, h.drift)
+	return slices.Clone(h.areas.held), shrink(kept, h.view.Drift)
 }
 
 // shrink returns the duration that the slowest clock within the drift bound may count while d

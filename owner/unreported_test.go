@@ -20,8 +20,8 @@ func TestUnreportedLeasesAreBounded(t *testing.T) {
 	stays := leasehold.Lease{Range: leasehold.Range{Start: 100, Limit: 200}, Generation: 1}
 	for g := range leasehold.Generation(1000) {
 		before, after := lease(0, 2*g+2), lease(500+10*leasehold.Key(g), 2*g+3)
-		c.change([]leasehold.Lease{before, stays, after}, nil, nil, false)
-		c.change([]leasehold.Lease{stays}, nil, []revocation{{[]leasehold.Lease{before, after}, leasehold.CauseReleased}}, false)
+		c.change([]leasehold.Lease{before, stays, after}, nil, nil, nil)
+		c.change([]leasehold.Lease{stays}, nil, nil, []revocation{{[]leasehold.Lease{before, after}, leasehold.CauseReleased}})
 		if len(c.unreported) > minMerged+4 || len(c.causes) > 0 {
 			t.Fatalf("%d leases and %d causes are kept", len(c.unreported), len(c.causes))
 		}

@@ -24,6 +24,7 @@ const (
 	I12Death      engine.Invariant = "I12 death"         // a death notice is honoured if, and only if, the process has ended, and at once
 	OneLeader     engine.Invariant = "one leader"        // at most one manager acts as leader: I1 rests on it
 	NoLimping     engine.Invariant = "no limping"        // a manager with slow writes does not prevent others from leading
+	Workers       engine.Invariant = "workers"           // checks, AwaitEnd and callbacks agree on which leases have ended
 	Census        engine.Invariant = "census"            // a leader without a store loses nothing of an owner that it receives requests from
 )
 
@@ -170,6 +171,7 @@ func (o *oracle) ownerStepped(h *ownerHost) {
 	o.checkReliance(h)
 	o.checkQuarantine(h)
 	o.checkOwnerBounds(h)
+	o.checkWorkers(h)
 }
 
 // recorded checks a leader's table after a batch.

@@ -41,6 +41,7 @@ type ownerHost struct {
 	token table.DeathToken
 
 	promises promises
+	workers  workers
 	state    map[leasehold.Key]record
 	outgoing map[protocol.Ticket]*outgoing
 	incoming map[protocol.Ticket]*incoming
@@ -73,6 +74,7 @@ func (o *ownerHost) boot(name leasehold.OwnerID) {
 	o.space.home[session], o.space.latest[name] = o, session
 	o.beyond, o.leaving, o.parting, o.ops, o.granted, o.renewed = false, false, false, nil, nil, 0
 	o.requests = nil
+	o.workers = workers{}
 	o.state, o.forgone = make(map[leasehold.Key]record), make(map[leasehold.Generation]bool)
 	o.outgoing, o.incoming = make(map[protocol.Ticket]*outgoing), make(map[protocol.Ticket]*incoming)
 	o.keep = o.keepSuspended()
@@ -164,12 +166,15 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 				o.promises.dropped = append(o.promises.dropped, protocol.Missing(o.view.Leases, a.View.Leases)...)
 			}
 			o.view = a.View
+			o.awaitEnds()
 			o.traceView()
 		case owner.GrantedLeases:
+			o.workers.grant(a.Leases)
 			for _, l := range a.Leases {
 				o.oracle.checkInstall(o, l)
 			}
 		case owner.RevokedLeases:
+			o.workers.revoke(a.Leases)
 			if a.Cause == leasehold.CauseMoved {
 				o.oracle.addTransits(o, a.Leases)
 				o.oracle.addCarried(o, a.Leases)

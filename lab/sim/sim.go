@@ -17,7 +17,7 @@ import (
 // countFromZero adds the checks and branches of the world with count 0, so that a report includes those that
 // are never reached.
 func (w *world) countFromZero() {
-	engine.Zero(w.Checks, I1Exclusive, I2Generations, I3Held, I4Losses, I5Tables, I6Progress, I7Moved, I8Bounds, I9Fencing, I10Isolation, I11Needless, OneLeader)
+	engine.Zero(w.Checks, I1Exclusive, I2Generations, I3Held, I4Losses, I5Tables, I6Progress, I7Moved, I8Bounds, I9Fencing, I10Isolation, I11Needless, OneLeader, Workers)
 	engine.Zero(w.Branches,
 		"store: log rebased", "store: write fenced", "store: state moved", "store: state lost",
 		"node: standby answers a lookup", "node: promise settled", "clock: at the slow end", "clock: at the fast end")
