@@ -45,12 +45,12 @@ func serveWorking(t *testing.T, n *leaseholdtest.Node, work func()) *counters {
 // serveUnmoved starts one that does not move state.
 func serveUnmoved(t *testing.T, n *leaseholdtest.Node) *counters {
 	t.Helper()
-	m, err := leasemap.New(leasemap.Config[int64]{})
+	o := n.Join(owner.Config{})
+	m, err := leasemap.New(leasemap.Config[int64]{}, struct{ owner.Checker }{o})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCounters(m, n.Join(owner.Config{OnRevoke: m.Revoked}), func() {})
-	m.Use(c.owner)
+	c := newCounters(m, o, func() {})
 	start(n, c, protect(t, c.owner)...)
 	n.Cleanup(func(ctx context.Context) { _ = c.owner.Close(ctx) })
 	return c

@@ -43,6 +43,11 @@
 // available again, with the same versions, after an outage of any length. A TTL continues
 // meanwhile. Values of a name that was granted to another server are removed.
 //
+// # Several maps
+//
+// A [Group] has maps with values of several types for one owner. A range moves, is suspended and is
+// lost with its values of all maps. Operations on two maps are not atomic, even for one name.
+//
 // # Values
 //
 // A function that changes a value gets a copy, which replaces the value when
@@ -75,5 +80,5 @@
 // Names are distributed by their keys, which are hashes by default.
 // With adjacent keys the contention is higher.
 //
-// A Map of [Join] has one goroutine, which removes expired values in steps.
+// A Map of [Join] or of a Group has one goroutine, which removes expired values in steps.
 package leasemap

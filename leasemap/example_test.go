@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -45,6 +46,42 @@ func Example() {
 	}
 }
 
+// A User and a Room are values of two maps.
+type (
+	User struct{ Room string }
+	Room struct{ Players []string }
+)
+
+// A server with values of several types has a group of maps.
+func ExampleGroup() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var state leasemap.Group
+	users := leasemap.Add(&state, "users", leasemap.Config[User]{TTL: time.Hour})
+	rooms := leasemap.Add(&state, "rooms", leasemap.Config[Room]{})
+	err := state.Join(ctx, owner.Config{
+		Namespace: "arena",
+		Managers:  []string{"10.0.0.1:7400", "10.0.0.2:7400", "10.0.0.3:7400"},
+		Addr:      "10.0.1.7:8080",
+	})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	_, err1 := users.Set(ctx, "ann", User{Room: "green"})
+	_, err2 := rooms.Update(ctx, "green", func(r *Room) error { // another name: perhaps another server
+		r.Players = append(slices.Clone(r.Players), "ann")
+		return nil
+	})
+	if err := errors.Join(err1, err2); err != nil {
+		log.Print(err)
+	}
+	// All names of both maps move to other servers.
+	if err := state.Close(ctx); err != nil {
+		log.Print(err)
+	}
+}
+
 // all is the Checker of a server that always holds all keys.
 type all struct{}
 
@@ -56,11 +93,10 @@ func (all) Suspended(leasehold.Key) bool               { return false }
 func (all) Await(context.Context, leasehold.Key) error { return nil }
 
 func alone[V any]() *leasemap.Map[V] {
-	m, err := leasemap.New(leasemap.Config[V]{})
+	m, err := leasemap.New(leasemap.Config[V]{}, all{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	m.Use(all{})
 	return m
 }
 

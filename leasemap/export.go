@@ -7,17 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/owner"
 )
-
-// Mover returns a Mover that moves values between servers with such a map. The application may
-// set its addresses and credentials.
-func (m *Map[V]) Mover() *owner.Mover {
-	return &owner.Mover{
-		Export: func(ctx context.Context, out *owner.Export) error { return m.export(ctx, out) },
-		Import: func(ctx context.Context, in *owner.Import) (func(leasehold.Lease), error) { return m.receive(ctx, in) },
-	}
-}
 
 // copyTime is the time of copying before a pause of the same length, because the
 // server needs the processors for requests.
@@ -58,8 +48,8 @@ func (s *shard[V]) markChangedLocked(key leasehold.Key, name string) {
 	}
 }
 
-// export sends all values of a range, one shard after the other, and after Stop again
-// those that may have changed since the copy.
+// export sends all values of a range: those of one map after the other, and after Stop again
+// those of each that may have changed since the copy.
 //
 // Why no change is missed: an operation that changes a name holds the name's lock while it
 // reads s.exports and until it ends; export increases s.exports
@@ -67,18 +57,66 @@ func (s *shard[V]) markChangedLocked(key leasehold.Key, name string) {
 // ended before its name is copied. Another operation marks the name as changed and then checks
 // its lease again. If that check succeeds, it is before the stop, and export finds
 // the mark after Stop and waits for the name's lock.
-func (m *Map[V]) export(ctx context.Context, out outgoing) error {
-	x := &sender[V]{m: m, out: out}
-	var copies []*copied[V]
+func (g *Group) export(ctx context.Context, out outgoing) error {
+	selected := &selection{outgoing: out}
+	var copies []copying
 	defer func() {
 		for _, c := range copies {
 			c.end()
 		}
 	}()
-	r := out.Range()
-	for i := shardOf(r.Start); i <= shardOf(r.Last()); i++ {
-		c, names := m.shards[i].copy(r)
+	for _, name := range g.names {
+		selected.next = name
+		c := g.maps[name].begin(selected)
 		copies = append(copies, c)
+		if err := c.sendAll(ctx); err != nil {
+			return err
+		}
+	}
+	if err := out.Stop(); err != nil {
+		return err
+	}
+	for i, name := range g.names {
+		selected.next = name
+		if err := copies[i].sendChanged(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A selection sends the records of several maps. The target must know of which map a record is.
+// Records without a selection are of the map "", so that a server with one map sends the same
+// as one without groups.
+type selection struct {
+	outgoing
+	current, next string
+}
+
+func (s *selection) Send(record []byte) error {
+	if s.current != s.next {
+		if err := s.outgoing.Send(appendSelect(nil, s.next)); err != nil {
+			return err
+		}
+		s.current = s.next
+	}
+	return s.outgoing.Send(record)
+}
+
+// copying is the export of one map.
+type copying interface {
+	sendAll(ctx context.Context) error
+	sendChanged(ctx context.Context) error // since sendAll, after the stop
+	end()                                  // stops the recording of changes; may be called again
+}
+
+func (m *Map[V]) begin(out outgoing) copying { return &sender[V]{m: m, out: out} }
+
+func (x *sender[V]) sendAll(ctx context.Context) error {
+	r := x.out.Range()
+	for i := shardOf(r.Start); i <= shardOf(r.Last()); i++ {
+		c, names := x.m.shards[i].copy(r)
+		x.copies = append(x.copies, c)
 		for _, name := range names {
 			if err := x.send(ctx, c.shard, name, false); err != nil {
 				return err
@@ -86,10 +124,11 @@ func (m *Map[V]) export(ctx context.Context, out outgoing) error {
 			x.pause(ctx)
 		}
 	}
-	if err := out.Stop(); err != nil {
-		return err
-	}
-	for _, c := range copies {
+	return nil
+}
+
+func (x *sender[V]) sendChanged(ctx context.Context) error {
+	for _, c := range x.copies {
 		for name := range c.end() {
 			if err := x.send(ctx, c.shard, name, true); err != nil {
 				return err
@@ -97,6 +136,12 @@ func (m *Map[V]) export(ctx context.Context, out outgoing) error {
 		}
 	}
 	return nil
+}
+
+func (x *sender[V]) end() {
+	for _, c := range x.copies {
+		c.end()
+	}
 }
 
 // copy returns the names of a shard, and begins to record the changes in a range.
@@ -122,9 +167,11 @@ func (c *copied[V]) end() map[string]struct{} {
 	return changed
 }
 
+// A sender exports a range of a map.
 type sender[V any] struct {
 	m      *Map[V]
 	out    outgoing
+	copies []*copied[V]
 	record []byte
 	worked time.Duration // since the last pause
 }

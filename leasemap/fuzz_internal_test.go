@@ -17,7 +17,14 @@ func FuzzRecord(f *testing.F) {
 	f.Add(append(appendDeleted(nil, "name"), "more"...))
 	f.Add([]byte("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")) // a name that is too long
 	f.Add([]byte("\x01\x00\x00"))
+	f.Add(appendSelect(nil, "rooms"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if isSelect(data) {
+			name, err := parseSelect(data)
+			if written := appendSelect(nil, name); err == nil && len(written) > len(data) {
+				t.Fatalf("%q selects %q, which is encoded as %q", data, name, written)
+			}
+		}
 		r, err := parseRecord(data)
 		if err != nil {
 			if leasehold.KindOf(err) != leasehold.ErrInvalid {

@@ -22,10 +22,21 @@ type staged[V any] struct {
 	once  sync.Once // of install or discard
 }
 
+// staging is the import of one map.
+type staging interface {
+	add(record []byte) error
+	install(leasehold.Lease)
+	discard()
+}
+
+func (m *Map[V]) stage() staging {
+	return &staged[V]{m: m, parts: make(map[int]map[string]*entry[V])}
+}
+
 // receive stages values until the lease is granted. Of two records of a name the later
 // one counts. The context ends if the lease is not granted.
-func (m *Map[V]) receive(ctx context.Context, in incoming) (install func(leasehold.Lease), err error) {
-	a := &staged[V]{m: m, parts: make(map[int]map[string]*entry[V])}
+func (g *Group) receive(ctx context.Context, in incoming) (install func(leasehold.Lease), err error) {
+	a := arriving{group: g, maps: make(map[string]staging)}
 	for data, err := range in.Records() {
 		if err == nil {
 			err = a.add(data)
@@ -37,6 +48,42 @@ func (m *Map[V]) receive(ctx context.Context, in incoming) (install func(leaseho
 	}
 	context.AfterFunc(ctx, a.discard)
 	return a.install, nil
+}
+
+// arriving is an import of a group.
+type arriving struct {
+	group   *Group
+	maps    map[string]staging // those with a record
+	current string
+}
+
+func (a *arriving) add(data []byte) (err error) {
+	if isSelect(data) {
+		a.current, err = parseSelect(data)
+		return err
+	}
+	s := a.maps[a.current]
+	if s == nil {
+		m := a.group.maps[a.current]
+		if m == nil {
+			return leasehold.Errorf(opImport, leasehold.ErrInvalid, a.current, "this server has no map of this name, so the source keeps the range: add the map to its Group")
+		}
+		s = m.stage()
+		a.maps[a.current] = s
+	}
+	return s.add(data)
+}
+
+func (a *arriving) install(l leasehold.Lease) {
+	for _, s := range a.maps {
+		s.install(l)
+	}
+}
+
+func (a *arriving) discard() {
+	for _, s := range a.maps {
+		s.discard()
+	}
 }
 
 func (a *staged[V]) discard() {
@@ -67,11 +114,11 @@ func (a *staged[V]) add(data []byte) error {
 	e := &entry[V]{version: r.version}
 	e.setTTL(m.now(), r.left)
 	if err := m.cfg.Decode(r.value, &e.value); err != nil {
-		return leasehold.Errorf("import", leasehold.ErrInvalid, r.name, "the value cannot be decoded: %w", err)
+		return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the value cannot be decoded: %w", err)
 	}
 	if !known {
 		if !m.reserve(1) {
-			return leasehold.Errorf("import", leasehold.ErrLimit, r.name, "the map has %d names already", m.cfg.Max)
+			return leasehold.Errorf(opImport, leasehold.ErrLimit, r.name, "the map has %d names already", m.cfg.Max)
 		}
 		a.count++
 	}
@@ -112,10 +159,10 @@ func (s *shard[V]) install(m *Map[V], l leasehold.Lease, part map[string]*entry[
 	}
 }
 
-// Revoked is for [owner.Config].OnRevoke: it frees the memory of values whose lease has
+// revoked frees the memory of values whose lease has
 // ended. Operations on them already fail. A weak map keeps them until they expire. It does not
 // wait for running operations.
-func (m *Map[V]) Revoked(ended []leasehold.Lease, _ leasehold.Cause) {
+func (m *Map[V]) revoked(ended []leasehold.Lease) {
 	if m.cfg.Weak {
 		return
 	}

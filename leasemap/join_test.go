@@ -3,6 +3,7 @@ package leasemap_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,22 +44,57 @@ func TestJoin(t *testing.T) {
 	})
 }
 
+// Every way to join by which values of a map would not move is refused.
 func TestJoinErrors(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		n := c.Node("a")
-		cfg := n.OwnerConfig()
-		m, err := leasemap.New(leasemap.Config[string]{})
+		cfg := n.MovingConfig()
+		cfg.Mover.Export = func(context.Context, *owner.Export) error { return nil }
+		_, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{})
+		wantInvalid(t, err, "Mover has Export or Import")
+		_, err = leasemap.New(leasemap.Config[string]{}, n.Join(owner.Config{}))
+		wantInvalid(t, err, "use Join, or a Group")
+		alone, err := leasemap.New(leasemap.Config[string]{}, all{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg.Mover = m.Mover()
-		if _, err := leasemap.Join(t.Context(), cfg, leasemap.Config[string]{}); leasehold.KindOf(err) != leasehold.ErrInvalid {
-			t.Errorf("a Mover with Export: %v", err)
+		wantInvalid(t, alone.Close(t.Context()), "not from Join")
+
+		var g, empty leasemap.Group
+		wantInvalid(t, empty.Join(t.Context(), n.MovingConfig()), "no map")
+		wantInvalid(t, empty.Close(t.Context()), "has no owner")
+		leasemap.Add(&g, "users", leasemap.Config[string]{})
+		leasemap.Add(&g, "users", leasemap.Config[int]{})
+		leasemap.Add(&g, "rooms", leasemap.Config[int]{Max: -1})
+		leasemap.Add(&g, strings.Repeat("x", 101), leasemap.Config[int]{})
+		err = g.Join(t.Context(), n.MovingConfig())
+		wantInvalid(t, err, `"users": the group has a map of this name`)
+		wantInvalid(t, err, "Max is -1")
+		wantInvalid(t, err, "at most 100 bytes")
+
+		var joined leasemap.Group
+		m := leasemap.Add(&joined, "users", leasemap.Config[string]{})
+		b := c.Node("b")
+		if err := joined.Join(t.Context(), b.MovingConfig()); err != nil {
+			t.Fatal(err)
 		}
-		if err := m.Close(t.Context()); leasehold.KindOf(err) != leasehold.ErrInvalid {
-			t.Errorf("Close without Join: %v", err)
-		}
+		b.Cleanup(func(ctx context.Context) { _ = joined.Close(ctx) })
+		wantInvalid(t, joined.Join(t.Context(), b.MovingConfig()), "joined already")
+		wantInvalid(t, m.Close(t.Context()), "close its Group")
+		defer func() {
+			if p := recover(); p == nil {
+				t.Error("Add after Join does not panic")
+			}
+		}()
+		leasemap.Add(&joined, "late", leasemap.Config[string]{})
 	})
+}
+
+func wantInvalid(t *testing.T, err error, part string) {
+	t.Helper()
+	if leasehold.KindOf(err) != leasehold.ErrInvalid || !strings.Contains(err.Error(), part) {
+		t.Errorf("error %v, want one with %q", err, part)
+	}
 }
 
 // A server that closes right after Join of another one has returned moves its values to that. What happens is not

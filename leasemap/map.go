@@ -25,26 +25,36 @@ type Map[V any] struct {
 	first  uint64       // offset of version numbers
 	spare  sync.Pool    // of *Entry[V]
 
-	owner    *owner.Owner // nil without Join
-	stop     context.CancelFunc
-	sweeping sync.WaitGroup
+	group *Group // nil for a map of New
+	alone bool   // a map of Join, whose group has no other
 }
 
-// New returns a map for an owner that the application joins itself: the application sets
-// [Map.Mover] and [Map.Revoked] in [owner.Config], and passes the owner to [Map.Use] before
-// the first operation. Expired values occupy memory until [Map.Sweep] is called.
-func New[V any](cfg Config[V]) (*Map[V], error) {
-	if err := cfg.validate(); err != nil {
+// New returns a map whose leases another Checker reports: a test, for instance. It does not move
+// values, so it refuses an [owner.Owner]: use [Join], or a [Group] for several maps of one
+// owner. Expired values occupy memory until [Map.Sweep] is called.
+func New[V any](cfg Config[V], leases owner.Checker) (*Map[V], error) {
+	if _, moves := leases.(*owner.Owner); moves || leases == nil {
+		return nil, leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "leases is nil or an Owner, whose moves would lose the values: use Join, or a Group for several maps of one owner")
+	}
+	m, err := newMap(cfg)
+	if err != nil {
 		return nil, err
 	}
+	m.leases = leases
+	return m, nil
+}
+
+// newMap returns a map without an owner, also if the configuration is invalid.
+func newMap[V any](cfg Config[V]) (*Map[V], error) {
+	err := cfg.validate()
 	m := &Map[V]{cfg: cfg, base: time.Now(), leases: noOwner{}}
 	if cfg.Weak {
 		m.first = rand.Uint64N(1 << 62) //nolint:gosec // versions of different servers must differ; they are not secret
 	}
-	return m, nil
+	return m, err
 }
 
-// noOwner is the Checker before Use.
+// noOwner is the Checker before Join.
 type noOwner struct{}
 
 func (noOwner) Check(leasehold.Key) (owner.Lease, bool) { return owner.Lease{}, false }
@@ -54,60 +64,39 @@ func (noOwner) Await(context.Context, leasehold.Key) error {
 	return leasehold.ErrNotOwner
 }
 
-// Join joins a namespace with a map as the server's state. It sets Export and Import in the
-// Mover of the owner's configuration, whose addresses and credentials apply.
-// OnRevoke of the configuration is called after [Map.Revoked].
+// Join joins a namespace with one map as the server's state: see [Group.Join]. For several
+// maps, use a [Group].
 func Join[V any](ctx context.Context, as owner.Config, cfg Config[V]) (*Map[V], error) {
-	m, err := New(cfg)
-	if err != nil {
+	var g Group
+	m := Add(&g, "", cfg)
+	m.alone = true
+	if err := g.Join(ctx, as); err != nil {
 		return nil, err
 	}
-	mover := m.Mover()
-	if given := as.Mover; given != nil {
-		if given.Export != nil || given.Import != nil {
-			return nil, leasehold.Errorf(opNew, leasehold.ErrInvalid, string(as.Namespace), "Mover has Export or Import, which the map sets: leave out both, or use New")
-		}
-		copied := *given
-		copied.Export, copied.Import = mover.Export, mover.Import
-		mover = &copied
-	}
-	as.Mover = mover
-	revoked := as.OnRevoke
-	as.OnRevoke = func(ended []leasehold.Lease, cause leasehold.Cause) {
-		m.Revoked(ended, cause)
-		if revoked != nil {
-			revoked(ended, cause)
-		}
-	}
-	o, err := owner.Join(ctx, as)
-	if err != nil {
-		return nil, err
-	}
-	m.owner = o
-	m.Use(o)
-	sweeping, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
-	m.stop = stop
-	m.sweeping.Go(func() { m.runSweeper(sweeping) })
 	return m, nil
 }
 
-// Use sets the Checker of leases. It must be called once, before the first operation.
-func (m *Map[V]) Use(l owner.Checker) { m.leases = l }
+// use sets the group after it has joined, and the Checker of its leases.
+func (m *Map[V]) use(g *Group, leases owner.Checker) { m.group, m.leases = g, leases }
 
-// Owner returns the owner of a map of Join.
-func (m *Map[V]) Owner() *owner.Owner { return m.owner }
+// Owner returns the owner of the map, nil for a map of New.
+func (m *Map[V]) Owner() *owner.Owner {
+	if m.group == nil {
+		return nil
+	}
+	return m.group.owner
+}
+
+const opClose = "close map"
 
 // Close moves all names with their values to other servers, as [owner.Owner.Close] does, and ends
 // the map's goroutine. It is for a map of Join. Call it before the server
 // stops serving.
 func (m *Map[V]) Close(ctx context.Context) error {
-	if m.owner == nil {
-		return leasehold.Errorf("close map", leasehold.ErrInvalid, "", "the map has no owner, because it is from New: close the owner that was passed to Use")
+	if !m.alone {
+		return leasehold.Errorf(opClose, leasehold.ErrInvalid, "", "the map is not from Join: close its Group, or nothing if it is from New")
 	}
-	err := m.owner.Close(ctx)
-	m.stop()
-	m.sweeping.Wait()
-	return err
+	return m.group.Close(ctx)
 }
 
 // Len returns the number of names, including names that have expired or are owned by

@@ -124,11 +124,8 @@ func TestNotOwner(t *testing.T) {
 	_, err = r.servers[0].Set(ended, "x", "1")
 	wantKind(t, err, leasehold.ErrUnavailable)
 	r.servers[0].has(t, "x", "")
-	unused, err := New(Config[string]{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _, err = unused.Get("x")
+	var g Group
+	_, _, err = Add(&g, "", Config[string]{}).Get("x") // before Join
 	wantKind(t, err, leasehold.ErrNotOwner)
 }
 
@@ -401,7 +398,7 @@ func TestWeak(t *testing.T) {
 	r.grant(1, nil)
 	a.has(t, "x", "1")
 	b.has(t, "x", "2")
-	if _, err := New(Config[string]{Weak: true}); leasehold.KindOf(err) != leasehold.ErrInvalid {
+	if _, err := New(Config[string]{Weak: true}, a); leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a value that does not expire in a weak map: %v", err)
 	}
 }
@@ -413,7 +410,7 @@ func TestInvalidConfig(t *testing.T) {
 		{Encode: func([]byte, *string) ([]byte, error) { return nil, nil }},
 		{Decode: func([]byte, *string) error { return nil }},
 	} {
-		if _, err := New(cfg); leasehold.KindOf(err) != leasehold.ErrInvalid {
+		if _, err := New(cfg, &server{}); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}

@@ -34,15 +34,21 @@ func newRealm(t *testing.T, n int, cfg Config[string]) *realm {
 	t.Helper()
 	r := &realm{generation: 1}
 	for i := range n {
-		m, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
+		var g Group
+		s := &server{Add(&g, "", cfg), r, i}
+		if g.invalid != nil {
+			t.Fatal(g.invalid)
 		}
-		s := &server{m, r, i}
-		m.Use(s)
+		s.use(&g, s)
 		r.servers = append(r.servers, s)
 	}
 	return r
+}
+
+func (s *server) export(ctx context.Context, out outgoing) error { return s.group.export(ctx, out) }
+
+func (s *server) receive(ctx context.Context, in incoming) (func(leasehold.Lease), error) {
+	return s.group.receive(ctx, in)
 }
 
 // Check implements [owner.Checker].
@@ -109,7 +115,7 @@ func (r *realm) grant(to int, install func(leasehold.Lease)) {
 	r.holder, r.stopped = to, false
 	r.mu.Unlock()
 	if from >= 0 {
-		r.servers[from].Revoked([]leasehold.Lease{ended}, leasehold.CauseMoved)
+		r.servers[from].group.onRevoke(nil)([]leasehold.Lease{ended}, leasehold.CauseMoved)
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 // A record is a name in a move to another server: the version of the format, the
 // kind, the name and, for a value, its version, its remaining TTL
 // and its encoding by the application.
+//
+// A server refuses an import with a format or kind that it does not have, and the source keeps the
+// range. So new kinds cost no state during a rolling restart: kindSelect is newer than the others.
 type record struct {
 	deleted bool
 	name    string
@@ -18,12 +21,16 @@ type record struct {
 	value   []byte
 }
 
-const recordFormat = 1
+const (
+	recordFormat = 1
+	opImport     = "import"
+)
 
 // The kinds of records, in the second byte.
 const (
 	kindValue   = 0
 	kindDeleted = 1
+	kindSelect  = 2 // the name is the map of all later records, which is "" at first
 )
 
 func appendName(dst []byte, kind byte, name string) []byte {
@@ -33,6 +40,29 @@ func appendName(dst []byte, kind byte, name string) []byte {
 }
 
 func appendDeleted(dst []byte, name string) []byte { return appendName(dst, kindDeleted, name) }
+
+func appendSelect(dst []byte, name string) []byte { return appendName(dst, kindSelect, name) }
+
+func isSelect(data []byte) bool {
+	return len(data) >= 2 && data[0] == recordFormat && data[1] == kindSelect
+}
+
+func parseSelect(data []byte) (name string, err error) {
+	name, rest, ok := cutName(data[2:])
+	if !ok || len(rest) > 0 || len(name) > maxMapName {
+		return "", leasehold.Errorf(opImport, leasehold.ErrInvalid, "", "a record of %d bytes has no valid name of a map", len(data))
+	}
+	return name, nil
+}
+
+// cutName returns a name with its length in front, and what follows it.
+func cutName(data []byte) (name string, rest []byte, ok bool) {
+	n, size := binary.Uvarint(data)
+	if size <= 0 || n > uint64(len(data)-size) {
+		return "", nil, false
+	}
+	return string(data[size : size+int(n)]), data[size+int(n):], true
+}
 
 func appendHead(dst []byte, name string, v Version, left time.Duration) []byte {
 	dst = appendName(dst, kindValue, name)
@@ -44,19 +74,17 @@ func appendHead(dst []byte, name string, v Version, left time.Duration) []byte {
 // parseRecord parses a record. Its value is a slice of data.
 func parseRecord(data []byte) (record, error) {
 	bad := func(problem string) (record, error) {
-		return record{}, leasehold.Errorf("import", leasehold.ErrInvalid, "", "a record of %d bytes %s", len(data), problem)
+		return record{}, leasehold.Errorf(opImport, leasehold.ErrInvalid, "", "a record of %d bytes %s", len(data), problem)
 	}
 	if len(data) < 2 || data[0] != recordFormat || data[1] > kindDeleted {
 		return bad("has an unknown format")
 	}
 	r := record{deleted: data[1] == kindDeleted}
-	rest := data[2:]
-	n, size := binary.Uvarint(rest)
-	if size <= 0 || n > uint64(len(rest)-size) {
+	name, rest, ok := cutName(data[2:])
+	if !ok {
 		return bad("ends within its name")
 	}
-	r.name, rest = string(rest[size:size+int(n)]), rest[size+int(n):]
-	if r.deleted {
+	if r.name = name; r.deleted {
 		return r, nil
 	}
 	if len(rest) < 16 {

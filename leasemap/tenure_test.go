@@ -78,7 +78,7 @@ func TestPausedRequestInLaterTenure(t *testing.T) {
 				coming := a.exported(t)
 				r.set(1, 2) // an earlier tenure of b
 				g := &gate{Checker: b, nth: place.nth, after: place.after, stops: make(chan struct{}), opens: make(chan struct{})}
-				b.Use(g)
+				b.leases = g
 				done := make(chan error, 1)
 				go func() {
 					_, err := b.Update(t.Context(), "x", func(v *string) error { *v += "2"; return nil })
@@ -120,7 +120,7 @@ func TestPausedReaderInLaterTenure(t *testing.T) {
 			coming := a.exported(t)
 			r.set(1, 2)
 			g := &gate{Checker: b, nth: 1, after: after, stops: make(chan struct{}), opens: make(chan struct{})}
-			b.Use(g)
+			b.leases = g
 			type answer struct {
 				value string
 				err   error
@@ -224,11 +224,11 @@ func TestRevokedRemovesOnlyItsRange(t *testing.T) {
 		s.mustSet(t, fmt.Sprint(i), "1")
 	}
 	half := leasehold.Range{Limit: 1 << 63}
-	s.Revoked([]leasehold.Lease{{Range: half, Generation: 0}}, leasehold.CauseMoved) // an older generation
+	s.revoked([]leasehold.Lease{{Range: half, Generation: 0}}) // an older generation
 	if s.Len() != 100 {
 		t.Errorf("%d of 100 values of a later tenure are left", s.Len())
 	}
-	s.Revoked([]leasehold.Lease{{Range: half, Generation: 1}}, leasehold.CauseMoved)
+	s.revoked([]leasehold.Lease{{Range: half, Generation: 1}})
 	for i := range 100 {
 		want := "1"
 		if half.Contains(leasehold.KeyOf(fmt.Sprint(i))) {
@@ -262,7 +262,7 @@ func TestInstallAndRevokedDoNotWaitForFunctions(t *testing.T) {
 			t.Fatal(err)
 		}
 		install(r.set(-1, 6))
-		b.Revoked([]leasehold.Lease{{Range: leasehold.All, Generation: 2}}, leasehold.CauseExpired)
+		b.revoked([]leasehold.Lease{{Range: leasehold.All, Generation: 2}})
 		close(revoked) // as OnRevoke of an application does
 		wantKind(t, <-done, leasehold.ErrIndeterminate)
 		r.set(1, 6)

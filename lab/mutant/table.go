@@ -241,6 +241,7 @@ var shells = []Mutant{
 	{Name: "check-ignores-time", Package: "./owner", Test: "TestChecksFailAtDeadline"},
 	{Name: "check-ignores-sleep", Package: "./owner", Test: "TestViewPublishedBeforeSleptIsInvalid"},
 	{Name: "view-of-the-wrong-epoch", Package: "./owner", Test: "TestViewPublishedBeforeSleptIsInvalid"},
+	{Name: "changes-of-one-map-only", Package: "./leasemap", Test: "TestGroupMoves"},
 	{Name: "joined-too-early", Package: "./leasemap", Test: "TestCloseAfterJoinMovesState"},
 	{Name: "stopped-lease-not-suspended", Package: "./owner", Test: "TestWorkersSurviveFailedMoves"},
 	{Name: "stop-does-not-wait", Package: "./owner", Test: "TestStopReturnsAfterPublication"},

@@ -124,11 +124,10 @@ const (
 
 // mapContestants are a map with a mutex, and a leasemap of an owner.
 func mapContestants(ctx context.Context, o *owner.Owner) ([]report.Contestant, error) {
-	m, err := leasemap.New(leasemap.Config[int]{})
+	m, err := leasemap.New(leasemap.Config[int]{}, struct{ owner.Checker }{o}) // no value moves
 	if err != nil {
 		return nil, err
 	}
-	m.Use(o)
 	names := namesOf(o)
 	update := func(first, n int) int {
 		sum := 0
