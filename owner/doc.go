@@ -97,6 +97,11 @@
 // At most 64 ranges move to an owner concurrently, and as many from it. Each has up
 // to 1 MiB in flight or, with long records, one record: up to 4 MiB.
 //
+// # Work without requests
+//
+// [Each] runs a function for each range that this process holds, and ends it before the range
+// moves: a consumer of a partitioned queue, for instance.
+//
 // # TLS and access control
 //
 // Without credentials an owner connects in plaintext, and only to managers on the loopback

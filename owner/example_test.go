@@ -153,3 +153,46 @@ func ExampleOwner_Promise() {
 		log.Print(err)
 	}
 }
+
+// Each partition of a queue is consumed by one server at a time. A message is acknowledged with the generation, so that
+// the queue refuses a consumer whose lease has ended.
+func ExampleEach() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	s := &server{users: make(map[leasehold.Key]user)}
+	o, err := owner.Join(ctx, owner.Config{
+		Namespace: "orders",
+		Managers:  []string{"10.0.0.1:7400", "10.0.0.2:7400", "10.0.0.3:7400"},
+		Addr:      "10.0.1.7:8080",
+		Mover:     &owner.Mover{Export: s.export, Import: s.take},
+	})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	s.owner = o
+	var q queue
+	err = owner.Each(ctx, o, func(ctx context.Context, lease leasehold.Lease) error {
+		for {
+			message, err := q.next(ctx, lease.Range)
+			if err != nil {
+				return err // called again after a backoff, if the range is still held
+			}
+			log.Print(message)
+			if err := q.acknowledge(ctx, message, lease.Generation); err != nil {
+				return err
+			}
+		}
+	})
+	log.Print(err)
+}
+
+// A queue is a client of a queue with a partition for each range of keys.
+type queue struct{}
+
+func (queue) next(ctx context.Context, _ leasehold.Range) (string, error) {
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+func (queue) acknowledge(context.Context, string, leasehold.Generation) error { return nil }

@@ -89,7 +89,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 		callbacks: newCallbacks(&cfg, logger), notes: notes{logger: logger}, meter: loadmeter.New(c.Now(), cfg.Load == LoadChecks),
 		joined: make(chan struct{}), refused: make(chan error, 1),
 		parted: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{}),
-		promises: newPromises(cfg.MaxPromise),
+		promises: newPromises(cfg.MaxPromise), calls: newCalls(),
 	}
 	if o.metrics, err = newMetrics(&cfg); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 	o.holding.Store(&holding{until: mono.Instant(0), areas: newAreas(nil), view: m.View(), superseded: make(chan struct{})})
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	if cfg.Mover != nil {
-		o.moves = newMigration(&cfg, o.id, o.callbacks, o.metrics,
+		o.moves = newMigration(&cfg, o.id, o.callbacks, o.calls, o.metrics,
 			func(e machine.Event) bool { return o.driver.Post(o.ctx, e) },
 			func() []leasehold.Lease { return o.holding.Load().areas.held })
 	}

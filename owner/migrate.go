@@ -32,6 +32,7 @@ type migration struct {
 	post      func(machine.Event) bool // blocks; reports false after the owner has ended
 	held      func() []leasehold.Lease // the published leases; immutable
 	callbacks *callbacks
+	work      *calls
 	metrics   *metrics // nil without Config.Metrics
 	server    *statemove.Server
 	exports   chan struct{} // semaphore of running Exports
@@ -48,9 +49,9 @@ type migration struct {
 }
 
 // newMigration starts the server for transfers from other owners.
-func newMigration(cfg *Config, session leasehold.Session, callbacks *callbacks, metrics *metrics, post func(machine.Event) bool, held func() []leasehold.Lease) *migration {
+func newMigration(cfg *Config, session leasehold.Session, callbacks *callbacks, work *calls, metrics *metrics, post func(machine.Event) bool, held func() []leasehold.Lease) *migration {
 	m := &migration{
-		Mover: cfg.Mover, namespace: cfg.Namespace, logger: callbacks.logger, post: post, held: held, callbacks: callbacks, metrics: metrics,
+		Mover: cfg.Mover, namespace: cfg.Namespace, logger: callbacks.logger, post: post, held: held, callbacks: callbacks, work: work, metrics: metrics,
 		exports: make(chan struct{}, statemove.MaxTransfers), ended: make(chan struct{}),
 		departures: make(map[protocol.Ticket]*departure), arrivals: make(map[protocol.Ticket]*arrival),
 		calls: make(map[string]int),

@@ -23,6 +23,7 @@ type Export struct {
 	departure *departure
 	out       *statemove.Outgoing
 	copied    func()
+	endWork   func() error // ends the calls of Each on the range
 	stopped   bool
 }
 
@@ -69,6 +70,9 @@ func (e *Export) Stop() error {
 		return leasehold.Errorf(opMove, leasehold.ErrInvalid, e.Range().String(), "Stop was called twice")
 	}
 	if err := e.out.Settle(); err != nil {
+		return err
+	}
+	if err := e.endWork(); err != nil {
 		return err
 	}
 	failpoint.Here("owner/copied")
@@ -148,6 +152,7 @@ func (m *migration) end(t protocol.Ticket) {
 		d.finish(cancelled, nil)
 	}
 	d.cancel(endedError(d.Range))
+	m.work.moved(t) // in this order: see calls.leave
 }
 
 // depart sends the state and posts the result to the machine.
@@ -200,8 +205,11 @@ func (m *migration) acquireExport(ctx context.Context) error {
 
 // export calls the application's Export.
 func (m *migration) export(d *departure, out *statemove.Outgoing) error {
-	e := &Export{departure: d, out: out, copied: func() { m.post(machine.Copied{Ticket: d.Ticket}) }}
 	ctx := out.Context()
+	e := &Export{
+		departure: d, out: out, copied: func() { m.post(machine.Copied{Ticket: d.Ticket}) },
+		endWork: func() error { return m.work.leave(d.ctx, d.Ticket, d.Range, m.StopTimeout) },
+	}
 	err := m.call(ctx, "Export", d.Range, func() error { return m.Export(ctx, e) })
 	switch {
 	case err != nil:

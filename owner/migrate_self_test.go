@@ -41,7 +41,7 @@ func newRecluse(t *testing.T, log *eventLog, m *Mover) *recluse {
 		r.events <- e
 		return true
 	}
-	r.migration = newMigration(&cfg, r.self.Session, newCallbacks(&cfg, log.logger()), nil, post, func() []leasehold.Lease { return nil })
+	r.migration = newMigration(&cfg, r.self.Session, newCallbacks(&cfg, log.logger()), newCalls(), nil, post, func() []leasehold.Lease { return nil })
 	return r
 }
 

@@ -40,6 +40,7 @@ type Owner struct {
 	link      *managerconn.Link[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]
 	callbacks *callbacks
 	moves     *migration // nil without a Mover
+	calls     *calls     // of Each
 	notes     notes
 	metrics   *metrics // nil without Config.Metrics
 	replies   replyStats

@@ -244,6 +244,7 @@ var shells = []Mutant{
 	{Name: "changes-of-one-map-only", Package: "./leasemap", Test: "TestGroupMoves"},
 	{Name: "joined-too-early", Package: "./leasemap", Test: "TestCloseAfterJoinMovesState"},
 	{Name: "stopped-lease-not-suspended", Package: "./owner", Test: "TestWorkersSurviveFailedMoves"},
+	{Name: "range-moves-while-work-runs", Package: "./owner", Test: "TestEach"},
 	{Name: "stop-does-not-wait", Package: "./owner", Test: "TestStopReturnsAfterPublication"},
 	{Name: "imported-before-import", Package: "./owner", Test: "TestFailedMovesLoseNothing"},
 	{Name: "installed-before-install", Package: "./owner", Test: "TestAwaitWaitsForInstall"},
