@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
@@ -37,7 +38,9 @@ type announced struct {
 
 func (s *announced) SendMsg(m any) error {
 	if r, ok := m.(*leaseholdv1.HoldRequest); ok {
+		r = proto.CloneOf(r) // other streams send it, too
 		r.Holder.DeathHash = s.hash[:]
+		m = r
 	}
 	return s.ClientStream.SendMsg(m)
 }
