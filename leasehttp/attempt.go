@@ -6,9 +6,9 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/watcher"
 )
 
 // A call is a request with its attempts, which are sequential.
@@ -33,9 +33,9 @@ func (c *call) attempt(_ context.Context, addr string) error {
 	ctx, cancel := context.WithCancelCause(c.request.Context())
 	e := &exchange{outstanding: c.transport.outstanding, addr: addr, cancel: cancel}
 	answer, err := c.send(ctx, e)
-	if err == nil && errors.Is(context.Cause(ctx), errMoved) { // the response arrived when ctx was cancelled, and cannot be read
+	if err == nil && errors.Is(context.Cause(ctx), watcher.ErrMoved) { // the response arrived when ctx was cancelled, and cannot be read
 		_ = answer.Body.Close()
-		err = errMoved
+		err = watcher.ErrMoved
 	}
 	if err != nil {
 		e.finishAttempt()
@@ -66,66 +66,17 @@ func (c *call) send(ctx context.Context, e *exchange) (*http.Response, error) {
 	return c.transport.cfg.Base.RoundTrip(out)
 }
 
-// ownerCheckInterval is the interval between checks that the server of an attempt still has
-// the key. It is also the time for a response, sent before the key moved, to arrive.
-const ownerCheckInterval = time.Second
-
-// watchOwner cancels an attempt that can be repeated when its key has moved: a paused or
-// partitioned server keeps its connections and does not respond, and the caller would wait
-// until its deadline. It costs a timer, which fires only if the response takes longer than
-// ownerCheckInterval.
+// watchOwner cancels an attempt that can be repeated when its key has moved. Others wait until
+// their deadline.
 func (c *call) watchOwner(e *exchange) (stop func()) {
 	if !c.idempotent {
 		return func() {}
 	}
-	movedBefore := false
-	w := watch(ownerCheckInterval, func() (again bool) {
-		addr, ok := c.transport.cfg.Lookup.Find(c.key)
-		moved := ok && addr != e.addr
-		if moved && movedBefore && c.body.replayable() {
-			e.cancel(errMoved)
-			return false
+	return watcher.Owner(c.transport.cfg.Lookup, c.key, e.addr, func(cause error) {
+		if c.body.replayable() {
+			e.cancel(cause)
 		}
-		movedBefore = moved
-		return true
-	})
-	return w.stop
-}
-
-// A watcher calls check periodically until it is stopped, or check returns false.
-type watcher struct {
-	check func() (again bool)
-	every time.Duration
-
-	mu      sync.Mutex // held during check
-	timer   *time.Timer
-	stopped bool
-}
-
-func watch(every time.Duration, check func() (again bool)) *watcher {
-	w := &watcher{check: check, every: every}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(every, w.fire)
-	return w
-}
-
-func (w *watcher) fire() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stopped {
-		return
-	}
-	if w.stopped = !w.check(); !w.stopped {
-		w.timer.Reset(w.every)
-	}
-}
-
-func (w *watcher) stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stopped = true
-	w.timer.Stop()
+	}).Stop
 }
 
 // failed returns the error of an attempt without a response. Unless it was never sent, it may
@@ -137,9 +88,9 @@ func (c *call) failed(addr string, cause, err error) error {
 	case c.request.Context().Err() != nil:
 		c.mayBeExecuted = c.mayBeExecuted || !neverSent(err)
 		return final{context.Cause(c.request.Context())}
-	case errors.Is(cause, errMoved):
+	case errors.Is(cause, watcher.ErrMoved):
 		c.mayBeExecuted = true
-		return leasehold.Errorf("send", leasehold.ErrNotOwner, addr, "%w", errMoved)
+		return leasehold.Errorf("send", leasehold.ErrNotOwner, addr, "%w", watcher.ErrMoved)
 	case !c.body.replayable():
 		return final{leasehold.Errorf("send", leasehold.ErrIndeterminate, addr, "the request's body is too long for a retry: %w", err)}
 	case neverSent(err):

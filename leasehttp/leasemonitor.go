@@ -3,9 +3,11 @@ package leasehttp
 import (
 	"context"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/watcher"
 	"github.com/leasehold-dev/leasehold/owner"
 )
 
@@ -30,14 +32,16 @@ type leaseMonitor struct {
 	owner owner.Checker
 	lease owner.Lease
 	end   context.CancelCauseFunc // of the request's context
-	*watcher
+	*watcher.Watcher
 
-	conn net.Conn // hijacked; guarded by the watcher's lock
+	mu   sync.Mutex
+	conn net.Conn // hijacked
+	lost bool     // the lease has ended
 }
 
 func newLeaseMonitor(o owner.Checker, lease owner.Lease, end context.CancelCauseFunc) *leaseMonitor {
 	t := &leaseMonitor{owner: o, lease: lease, end: end}
-	t.watcher = watch(leaseCheckInterval, t.checkLease)
+	t.Watcher = watcher.Start(leaseCheckInterval, t.checkLease)
 	return t
 }
 
@@ -49,7 +53,9 @@ func (t *leaseMonitor) checkLease() (again bool) {
 		return true
 	}
 	t.end(errLost)
-	if t.conn != nil {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lost = true; t.conn != nil {
 		_ = t.conn.Close()
 	}
 	return false
@@ -62,14 +68,14 @@ func (t *leaseMonitor) release() {
 	bound := t.conn != nil
 	t.mu.Unlock()
 	if !bound {
-		t.stop()
+		t.Stop()
 	}
 }
 
 func (t *leaseMonitor) bind(conn net.Conn) net.Conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.conn = conn; t.stopped { // the lease ended concurrently
+	if t.conn = conn; t.lost { // the lease ended concurrently
 		_ = conn.Close()
 	}
 	return &boundConn{conn, t}
@@ -89,7 +95,7 @@ func (c *boundConn) Write(p []byte) (int, error) {
 }
 
 func (c *boundConn) Close() error {
-	c.leaseMonitor.stop()
+	c.leaseMonitor.Stop()
 	return c.Conn.Close()
 }
 

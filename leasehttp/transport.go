@@ -269,8 +269,6 @@ func neverSent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-var errMoved = errors.New("the key moved to another server while this one did not respond")
-
 // outstanding limits the outstanding requests to each server (PRS 3.3): a slow server must
 // neither tie up its callers nor get ever more requests. It has entries only for servers with
 // outstanding requests.

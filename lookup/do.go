@@ -2,12 +2,14 @@ package lookup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/plural"
+	"github.com/leasehold-dev/leasehold/internal/runtime/watcher"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
@@ -50,6 +52,10 @@ func WithAttempts(n int) DoOption { return func(p *policy) { p.attempts = max(1,
 // keeps the state, and has done nothing. This lasts as long as the outage. So Do
 // retries until the context's deadline, if there is one and [WithAttempts] is not given.
 //
+// When the table assigns the key to another owner while f runs, the context of f ends one to two
+// seconds later: a paused or partitioned server keeps its connections and does not respond. This
+// is an attempt without a reply, as below. A reply that f returns after that is valid.
+//
 // The application chooses how a server reports over the wire that it is not the owner; f
 // converts that to an error, with [leasehold.Errorf] or as the bare kind.
 //
@@ -66,7 +72,8 @@ func WithAttempts(n int) DoOption { return func(p *policy) { p.attempts = max(1,
 // of a manager, if [Lookup.Silence] is not 0. On a closed Lookup it is
 // [leasehold.ErrClosed].
 //
-// Do takes no lock and is safe for concurrent use; f may then run concurrently.
+// Do is safe for concurrent use; f may then run concurrently. An attempt costs a timer and a
+// context.
 func (l *Lookup) Do(ctx context.Context, key leasehold.Key, f func(ctx context.Context, addr string) error, options ...DoOption) error {
 	err := l.do(ctx, key, f, options)
 	l.metrics.called(err)
@@ -141,13 +148,25 @@ func classified(err error, kind leasehold.Kind, key leasehold.Key) error {
 	return &leasehold.Error{Op: opDo, Kind: kind, Subject: key.String(), Err: err}
 }
 
-// try calls f once, if the key has an owner.
+// try calls f once, if the key has an owner, with a context that ends after the key has moved.
 func (l *Lookup) try(ctx context.Context, s *snapshot, key leasehold.Key, f func(context.Context, string) error) error {
 	addr, ok := s.find(key)
 	if !ok {
 		return leasehold.Errorf("find", leasehold.ErrNoOwner, key.String(), "the key has no owner at lsn %d", s.table.LSN())
 	}
-	return f(ctx, addr)
+	attempt, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer watcher.Owner(l, key, addr, cancel).Stop()
+	err := f(attempt, addr)
+	if unknown(err) && ctx.Err() == nil && errors.Is(context.Cause(attempt), watcher.ErrMoved) {
+		return leasehold.Errorf(opDo, leasehold.ErrIndeterminate, key.String(), "the key moved to another server while %s did not respond", addr)
+	}
+	return err
+}
+
+// unknown reports whether an error of f, without a kind of its own, means that no reply arrived.
+func unknown(err error) bool {
+	return leasehold.KindOf(err) == leasehold.Other && kindOf(err) == leasehold.ErrIndeterminate
 }
 
 // outage returns a remark for the error of Do if no manager replies, because the table may

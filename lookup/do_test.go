@@ -3,6 +3,7 @@ package lookup_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -259,4 +260,81 @@ func TestDoEndsWithLookup(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// An attempt at a server that does not respond ends after its key moved to another server.
+func TestDoEndsAttemptAfterItsKeyMoved(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		options []lookup.DoOption
+		calls   []string
+		want    error
+	}{
+		{"idempotent", []lookup.DoOption{lookup.WithIdempotent()}, []string{"a:1", "b:1"}, nil},
+		{"not idempotent", nil, []string{"a:1"}, leasehold.ErrIndeterminate},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGroup(t)
+				m := g.start("m", 1)
+				l := g.open(g.config("m"))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				var calls []string
+				done := make(chan error, 1)
+				go func() {
+					done <- l.Do(ctx, 7, func(ctx context.Context, addr string) error {
+						if calls = append(calls, addr); addr == "a:1" {
+							<-ctx.Done()
+							return ctx.Err()
+						}
+						return nil
+					}, c.options...)
+				}()
+				elapse(10 * time.Second)
+				m.push(t, 1, 2) // no owner
+				elapse(10 * time.Second)
+				if len(done) > 0 {
+					t.Error("the attempt ended although the key has no other owner")
+				}
+				m.push(t, 2, 3)
+				moved := time.Now()
+				err := <-done
+				if took := time.Since(moved); took < time.Second || took > 2*time.Second {
+					t.Errorf("the attempt ended %v after the move", took)
+				}
+				if !errors.Is(err, c.want) || errors.Is(err, context.Canceled) || !slices.Equal(calls, c.calls) {
+					t.Errorf("calls of %v, %v; want %v and %v", calls, err, c.calls, c.want)
+				}
+				if err != nil && !strings.Contains(err.Error(), "the key moved to another server while a:1 did not respond") {
+					t.Errorf("the error does not contain the reason: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A result of the previous owner is returned unchanged, even if the attempt has ended.
+func TestDoReturnsResultsAfterTheMoveUnchanged(t *testing.T) {
+	for _, want := range []error{nil, errors.New("application error"), leasehold.ErrInvalid} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGroup(t)
+			m := g.start("m", 1)
+			l := g.open(g.config("m"))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				done <- l.Do(ctx, 7, func(ctx context.Context, _ string) error {
+					<-ctx.Done()
+					return want
+				}, lookup.WithIdempotent())
+			}()
+			elapse(time.Second)
+			m.push(t, 1, 3)
+			if err := <-done; err != want || ctx.Err() != nil { //nolint:errorlint // identity
+				t.Errorf("got %v, want %v; the caller's context: %v", err, want, ctx.Err())
+			}
+		})
+	}
 }
