@@ -49,14 +49,19 @@
 //   - The key had no owner, or the connection failed: not sent, and retried.
 //   - The server rejected it: not executed, and retried. If the server's lease is suspended,
 //     it is retried until the call's deadline.
-//   - The connection broke before the response, or the lease ended during the call: it may
-//     have been executed. It is retried if it is idempotent, by [Method.Idempotent] or
-//     [WithIdempotent]. Otherwise it fails with ErrIndeterminate.
+//   - The connection broke before the response, the lease ended during the call, or the
+//     server did not respond while the key moved: it may have been executed. It is retried if
+//     it is idempotent, by [Method.Idempotent] or [WithIdempotent]. Otherwise it fails with
+//     ErrIndeterminate.
 //   - The application returned an error: this is the result.
 //
 // A call with one request and a stream of responses is retried in the same way until the
 // first response. A call with a stream of requests is not retried once it is open: the
 // application opens another one.
+//
+// A paused or partitioned server keeps its connections. So an attempt ends one to two seconds
+// after the table assigned its key to another server. A stream ends then if an operation waits
+// for the server; responses that have arrived can be received later.
 //
 // Errors are gRPC statuses. Errors of this package also have a kind:
 // errors.Is(err, leasehold.ErrNoOwner) works. A call that fails with ErrNoOwner, ErrNotOwner,
@@ -70,13 +75,16 @@
 //	                    the owner failed
 //	Unavailable         all servers tried have rejected the call      ErrNotOwner
 //	Unavailable         the server's lease remained suspended         ErrSuspended
-//	Unavailable         the lease ended during the call, or an        ErrIndeterminate
-//	                    attempt may have been executed and the later
-//	                    attempts had no response
-//	Unavailable         gRPC lost the connection                      ErrIndeterminate
+//	Unavailable         the lease ended during the call, gRPC lost    ErrIndeterminate
+//	                    the connection, the server did not respond
+//	                    while the key moved, or an attempt may have
+//	                    been executed and the later attempts had no
+//	                    response
 //	Aborted             a stream of requests was rejected             ErrNotOwner
 //	ResourceExhausted   MaxOutstanding calls were in progress         ErrLimit
-//	DeadlineExceeded    the call's deadline has passed                as above, or none
+//	DeadlineExceeded    the call's deadline has passed                ErrIndeterminate if an
+//	Canceled            the caller has cancelled the call             attempt may have been
+//	                                                                  executed, or as above
 //	Canceled            the lookup was closed                         ErrClosed
 //
 // Without managers calls are routed by the last table. Statuses of failed calls then contain

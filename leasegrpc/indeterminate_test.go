@@ -6,13 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasegrpc"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
 // If an attempt may have been executed, the error is indeterminate, whatever the result of later
@@ -87,4 +90,97 @@ func TestIndeterminateAttemptIsNotHidden(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A call that was sent and has no result may have been executed: its error has this kind, for each
+// kind of call and each reason.
+func TestCallsWithoutResultAreIndeterminate(t *testing.T) {
+	kill := func(n *leaseholdtest.Node) { n.Kill() }
+	calls := map[string]func(context.Context, counterClient) error{
+		"unary": func(ctx context.Context, c counterClient) error {
+			_, err := c.add(ctx, "alice")
+			return err
+		},
+		"idempotent": func(ctx context.Context, c counterClient) error {
+			_, err := c.add(ctx, "alice", leasegrpc.WithIdempotent())
+			return err
+		},
+		"responses": func(ctx context.Context, c counterClient) error {
+			w, err := c.watch(ctx, "alice")
+			for err == nil {
+				_, err = w.next()
+			}
+			return err
+		},
+		"requests": func(ctx context.Context, c counterClient) error {
+			s, err := c.chat(ctx, leasegrpc.WithKey("alice"))
+			if err == nil {
+				_, err = s.next()
+			}
+			return err
+		},
+	}
+	for reason, test := range map[string]struct {
+		end  func(*leaseholdtest.Node)
+		code codes.Code
+	}{
+		"killed":   {kill, codes.Unavailable},
+		"deadline": {func(*leaseholdtest.Node) {}, codes.DeadlineExceeded},
+	} {
+		for name, call := range calls {
+			t.Run(reason+"/"+name, func(t *testing.T) {
+				leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+					n := c.Node("a")
+					o := n.Join(owner.Config{})
+					wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+					start(n, scripted{
+						counters: newCounters(nil, o, nil),
+						add:      func(ctx context.Context, _ string) (int64, error) { return 0, wait(ctx) },
+						watch: func(s grpc.ServerStream) error {
+							return errors.Join(s.SendMsg(wrapperspb.Int64(1)), wait(s.Context()))
+						},
+					}, protect(t, o)...)
+					c.Settle()
+					caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: map[string]leasegrpc.Method{
+						methodAdd: {KeyField: "value"}, methodWatch: {KeyField: "value"},
+					}})
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					result := make(chan error, 1)
+					go func() { result <- call(ctx, caller) }()
+					c.Advance(time.Second)
+					test.end(n)
+					err := <-result
+					code := test.code
+					if name == "idempotent" {
+						code = codes.DeadlineExceeded // it is retried until then
+					}
+					wantError(t, err, code, leasehold.ErrIndeterminate)
+				})
+			})
+		}
+	}
+}
+
+// A call that ends while it waits for a connection was not sent.
+func TestCallThatWasNotSentIsNotIndeterminate(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		serve(t, c.Node("a"))
+		c.Settle()
+		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		c.Node("a").Cut("caller")
+		for code, end := range map[codes.Code]func() (context.Context, context.CancelFunc){
+			codes.DeadlineExceeded: func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Second) },
+			codes.Canceled: func() (context.Context, context.CancelFunc) {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				return ctx, cancel
+			},
+		} {
+			ctx, cancel := end()
+			_, err := caller.add(ctx, "alice")
+			cancel()
+			wantError(t, err, code, leasehold.ErrNoOwner)
+		}
+	})
 }

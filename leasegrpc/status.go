@@ -107,16 +107,18 @@ func fieldMismatch(ns leasehold.Namespace, call *call, err error) error {
 // that this call was not executed.
 func translate(ns leasehold.Namespace, key leasehold.Key, err error) error {
 	var unsent *keybalancer.NotSent
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &unsent):
+	if errors.As(err, &unsent) {
 		return asFailure(unsent.Err)
 	}
-	if i := info(ns, err); i != nil && (!isRejection(i) || isRejectionOf(ns, key, err)) {
+	i := info(ns, err)
+	switch {
+	case i != nil && (!isRejection(i) || isRejectionOf(ns, key, err)):
 		return wire.ToError(err)
+	case i == nil && status.Code(err) == codes.Unavailable && leasehold.KindOf(err) == leasehold.Other:
+		return &classified{mayBeExecuted, err} // gRPC lost the connection
+	default:
+		return err
 	}
-	return err
 }
 
 // A failure is an error of the client itself. It is also a status.

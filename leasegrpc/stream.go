@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -12,12 +13,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/keybalancer"
+	"github.com/leasehold-dev/leasehold/internal/runtime/watcher"
 )
 
 func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, name string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	call := c.describe(name, options)
-	begin := func(ctx context.Context) (grpc.ClientStream, error) {
-		return open(ctx, desc, cc, name, options...)
+	begin := func(ctx context.Context, more grpc.CallOption) (grpc.ClientStream, error) {
+		return open(ctx, desc, cc, name, append(slices.Clip(options), more)...)
 	}
 	if !desc.ClientStreams {
 		return &responseStream{client: c, call: call, name: name, ctx: ctx, open: begin}, nil
@@ -25,32 +28,87 @@ func (c *client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 	if err := call.find(name, nil); err != nil {
 		return nil, err
 	}
-	var s grpc.ClientStream
-	err := c.do(setKeyHeader(ctx, call.key), &call, func(ctx context.Context) (err error) {
-		s, err = begin(ctx)
+	ctx = setKeyHeader(ctx, call.key)
+	var s *serverStream
+	err := c.do(ctx, &call, func(_ context.Context, addr string) (err error) {
+		s, err = c.openStream(ctx, call.key, addr, begin)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &requestStream{ClientStream: s, client: c, key: call.key}, nil
+	return &requestStream{s}, nil
+}
+
+// An opener opens a stream with one more option.
+type opener func(context.Context, grpc.CallOption) (grpc.ClientStream, error)
+
+// A serverStream is a stream to one server. While an operation waits and the key moves to another
+// server, the stream ends like a unary call. Its context is not that of the attempt of
+// [lookup.Lookup.Do], which ends when the stream is open.
+type serverStream struct {
+	grpc.ClientStream
+	client *client
+	key    leasehold.Key
+	addr   string
+	call   context.Context
+	ctx    context.Context // of the stream
+	cancel context.CancelCauseFunc
+}
+
+func (c *client) openStream(ctx context.Context, key leasehold.Key, addr string, open opener) (*serverStream, error) {
+	s := &serverStream{client: c, key: key, addr: addr, call: ctx}
+	s.ctx, s.cancel = context.WithCancelCause(keybalancer.WithOwner(ctx, key, addr))
+	defer s.watch().Stop()
+	var err error
+	s.ClientStream, err = open(s.ctx, grpc.OnFinish(func(error) { s.cancel(nil) }))
+	if err != nil {
+		s.cancel(nil)
+		return nil, s.endedError(err)
+	}
+	return s, nil
+}
+
+// watch ends the stream after its key has moved.
+func (s *serverStream) watch() *watcher.Watcher {
+	return watcher.Owner(s.client.lookup, s.key, s.addr, s.cancel)
+}
+
+func (s *serverStream) endedError(err error) error {
+	return s.client.endedError(s.call, s.ctx, s.addr, err)
+}
+
+func (s *serverStream) SendMsg(m any) error {
+	defer s.watch().Stop()
+	return s.endedError(s.ClientStream.SendMsg(m))
+}
+
+func (s *serverStream) RecvMsg(m any) error {
+	defer s.watch().Stop()
+	return s.endedError(s.ClientStream.RecvMsg(m))
+}
+
+func (s *serverStream) Header() (metadata.MD, error) {
+	defer s.watch().Stop()
+	md, err := s.ClientStream.Header()
+	return md, s.endedError(err)
 }
 
 // A requestStream is a call with a stream of requests. It is not retried once it is open,
 // because requests are not kept: the application gets a rejection, as
 // [leasehold.ErrNotOwner], in place of the first response, and opens another stream.
-type requestStream struct {
-	grpc.ClientStream
-	client *client
-	key    leasehold.Key
+type requestStream struct{ *serverStream }
+
+func (d *requestStream) SendMsg(m any) error {
+	return d.client.translateReceived(d.key, d.serverStream.SendMsg(m))
 }
 
 func (d *requestStream) RecvMsg(m any) error {
-	return d.client.translateReceived(d.key, d.ClientStream.RecvMsg(m))
+	return d.client.translateReceived(d.key, d.serverStream.RecvMsg(m))
 }
 
 func (d *requestStream) Header() (metadata.MD, error) {
-	md, err := d.ClientStream.Header()
+	md, err := d.serverStream.Header()
 	return md, d.client.translateReceived(d.key, err)
 }
 
@@ -71,10 +129,10 @@ type responseStream struct {
 	call   call
 	name   string
 	ctx    context.Context // the call's
-	open   func(context.Context) (grpc.ClientStream, error)
+	open   opener
 
 	mu       sync.Mutex // RecvMsg replaces current, which other methods read
-	current  grpc.ClientStream
+	current  *serverStream
 	request  any
 	received bool // only RecvMsg uses it
 }
@@ -92,8 +150,8 @@ func (a *responseStream) SendMsg(request any) error {
 	return a.client.do(a.ctx, &a.call, a.begin)
 }
 
-func (a *responseStream) begin(ctx context.Context) error {
-	s, err := a.open(ctx)
+func (a *responseStream) begin(_ context.Context, addr string) error {
+	s, err := a.client.openStream(a.ctx, a.call.key, addr, a.open)
 	if err != nil {
 		return err
 	}
@@ -110,7 +168,7 @@ func (a *responseStream) begin(ctx context.Context) error {
 }
 
 // stream returns the stream of the last attempt; nil before the first.
-func (a *responseStream) stream() grpc.ClientStream {
+func (a *responseStream) stream() *serverStream {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.current
@@ -137,12 +195,12 @@ func (a *responseStream) RecvMsg(answer any) error {
 // backoff.
 func (a *responseStream) repeat(answer any, first error) error {
 	var end error
-	err := a.client.do(a.ctx, &a.call, func(ctx context.Context) error {
+	err := a.client.do(a.ctx, &a.call, func(ctx context.Context, addr string) error {
 		if err := first; err != nil {
 			first = nil
 			return err
 		}
-		if err := a.begin(ctx); err != nil {
+		if err := a.begin(ctx, addr); err != nil {
 			return err
 		}
 		err := a.stream().RecvMsg(answer)

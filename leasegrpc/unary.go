@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runtime/keybalancer"
+	"github.com/leasehold-dev/leasehold/internal/runtime/watcher"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 )
 
@@ -24,8 +25,10 @@ func (c *client) unary(ctx context.Context, name string, request, reply any, cc 
 	} else {
 		ctx = removeKeyHeader(ctx)
 	}
-	return c.do(ctx, &call, func(ctx context.Context) error {
-		return invoke(ctx, name, request, reply, cc, options...)
+	return c.do(ctx, &call, func(attempt context.Context, addr string) error {
+		attempt = keybalancer.WithOwner(attempt, call.key, addr)
+		err := invoke(attempt, name, request, reply, cc, options...)
+		return c.endedError(ctx, attempt, addr, err)
 	})
 }
 
@@ -58,14 +61,13 @@ func formatKey(key leasehold.Key) string {
 }
 
 // do makes a call, and retries it like [lookup.Lookup.Do].
-func (c *client) do(ctx context.Context, call *call, try func(context.Context) error) error {
-	ctx = keybalancer.WithKey(ctx, call.key)
+func (c *client) do(ctx context.Context, call *call, try func(attempt context.Context, addr string) error) error {
 	options := c.notIdempotent
 	if call.idempotent {
 		options = c.idempotent
 	}
-	err := c.lookup.Do(ctx, call.key, func(ctx context.Context, _ string) error {
-		return c.classify(call, try(ctx))
+	err := c.lookup.Do(ctx, call.key, func(attempt context.Context, addr string) error {
+		return c.classify(call, try(attempt, addr))
 	}, options...)
 	return c.result(call, err)
 }
@@ -100,6 +102,24 @@ const (
 	finalResult    = leasehold.ErrInternal      // not retried
 )
 
+// endedError returns the error of an attempt whose context may have ended. The status of gRPC
+// does not tell whether the attempt was sent, nor whether the call has ended or its key has moved.
+func (c *client) endedError(call, attempt context.Context, addr string, err error) error {
+	code := status.Code(err)
+	if code != codes.Canceled && code != codes.DeadlineExceeded || info(c.namespace, err) != nil {
+		return err
+	}
+	switch {
+	case call.Err() != nil && keybalancer.Sent(attempt):
+		return &classified{mayBeExecuted, err}
+	case call.Err() != nil:
+		return &classified{neverSent, err}
+	case errors.Is(context.Cause(attempt), watcher.ErrMoved):
+		return asFailure(leasehold.Errorf(opCall, leasehold.ErrIndeterminate, addr, "%w: the call may have been executed", watcher.ErrMoved))
+	}
+	return err
+}
+
 // classify returns the class of an attempt's error. An application may return any code, so
 // that only marked statuses count, except Unavailable, which gRPC itself returns for a broken
 // connection. It records in the call that the attempt may have been executed.
@@ -110,8 +130,14 @@ func (c *client) classify(call *call, err error) error {
 	if wrong := fieldMismatch(c.namespace, call, err); wrong != nil {
 		return &classified{finalResult, wrong}
 	}
-	var unsent *keybalancer.NotSent
+	var (
+		unsent *keybalancer.NotSent
+		known  *classified
+	)
 	switch {
+	case errors.As(err, &known):
+		call.indeterminate = call.indeterminate || known.kind == mayBeExecuted
+		return known
 	case errors.As(err, &unsent):
 		if kind := leasehold.KindOf(unsent.Err); kind == leasehold.ErrNoOwner || kind == leasehold.ErrUnavailable {
 			return &classified{neverSent, err}

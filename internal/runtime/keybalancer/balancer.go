@@ -3,6 +3,7 @@ package keybalancer
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/balancer"
@@ -39,26 +40,36 @@ func State(table Table, maxOutstanding int) resolver.State {
 	return resolver.State{Attributes: attributes.New(routesKey{}, &routes{table, maxOutstanding})}
 }
 
-// WithKey returns the context of a call to the owner of a key.
-func WithKey(ctx context.Context, key leasehold.Key) context.Context {
-	return &keyed{ctx, key}
+// WithOwner returns the context of a call to the owner of a key, which has the given address in the table. The
+// call is not sent if the key has another owner by then: see [NotSent].
+func WithOwner(ctx context.Context, key leasehold.Key, addr string) context.Context {
+	return &attempt{Context: ctx, key: key, addr: addr}
 }
 
-// keyed is a context with a key. Unlike context.WithValue it needs no second allocation for the key of each
-// call.
-type keyed struct {
+// Sent reports whether a call with this context, which must be that of [WithOwner] or derived from it, may have
+// been sent.
+func Sent(ctx context.Context) bool {
+	a, ok := ctx.Value(attemptKey{}).(*attempt)
+	return ok && a.sent.Load()
+}
+
+// An attempt is a context with the destination of a call. Unlike context.WithValue it needs no second
+// allocation for each call.
+type attempt struct {
 	context.Context
-	key leasehold.Key
+	key  leasehold.Key
+	addr string
+	sent atomic.Bool // a connection was picked
 }
 
-type callKey struct{}
+type attemptKey struct{}
 
-// Value returns the context itself for callKey.
-func (k *keyed) Value(key any) any {
-	if key == (callKey{}) {
-		return k
+// Value returns the context itself for attemptKey.
+func (a *attempt) Value(key any) any {
+	if key == (attemptKey{}) {
+		return a
 	}
-	return k.Context.Value(key)
+	return a.Context.Value(key)
 }
 
 type builder struct{}

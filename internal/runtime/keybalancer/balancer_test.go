@@ -55,8 +55,14 @@ func (c *fakeConn) NewSubConn(addrs []resolver.Address, o balancer.NewSubConnOpt
 
 func (c *fakeConn) UpdateState(s balancer.State) { c.state = s }
 
+// pick picks for a call to the owner of a key in the current table.
 func (c *fakeConn) pick(k leasehold.Key) (balancer.PickResult, error) {
-	return c.state.Picker.Pick(balancer.PickInfo{Ctx: WithKey(context.Background(), k), FullMethodName: "/s/m"})
+	addr, _ := c.state.Picker.(*picker).table.Find(k)
+	return c.pickAt(WithOwner(context.Background(), k, addr))
+}
+
+func (c *fakeConn) pickAt(ctx context.Context) (balancer.PickResult, error) {
+	return c.state.Picker.Pick(balancer.PickInfo{Ctx: ctx, FullMethodName: "/s/m"})
 }
 
 func (c *fakeConn) is(addr string, s connectivity.State) {
@@ -168,8 +174,30 @@ func TestTableChanges(t *testing.T) {
 	cc.wantWait(t, 0)
 	// With a picker older than its table the call waits for the next one.
 	ahead := &picker{table: places{"new"}, conns: old.(*picker).conns}
-	if _, err := ahead.Pick(balancer.PickInfo{Ctx: WithKey(context.Background(), 0)}); !errors.Is(err, balancer.ErrNoSubConnAvailable) {
+	if _, err := ahead.Pick(balancer.PickInfo{Ctx: WithOwner(context.Background(), 0, "new")}); !errors.Is(err, balancer.ErrNoSubConnAvailable) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A call is sent to the address in its context, or not at all.
+func TestMovedBeforeTheCallIsSent(t *testing.T) {
+	cc, update := newPolicy(t, 0, places{"a", "b"})
+	cc.is("b", connectivity.Ready)
+	ctx := WithOwner(context.Background(), 0, "a")
+	if _, err := cc.pickAt(ctx); !errors.Is(err, balancer.ErrNoSubConnAvailable) { // connecting
+		t.Errorf("error %v", err)
+	}
+	update(places{"b", "b"})
+	var unsent *NotSent
+	if _, err := cc.pickAt(ctx); !errors.As(err, &unsent) || leasehold.KindOf(err) != leasehold.ErrNoOwner || Sent(ctx) {
+		t.Errorf("sent: %v, error %v", Sent(ctx), err)
+	}
+	ctx = WithOwner(context.Background(), 0, "b")
+	if _, err := cc.pickAt(ctx); err != nil || !Sent(ctx) {
+		t.Errorf("sent: %v, error %v", Sent(ctx), err)
+	}
+	if Sent(context.Background()) {
+		t.Error("a context without a key was sent")
 	}
 }
 
@@ -202,7 +230,7 @@ func TestMisuse(t *testing.T) {
 func TestPickDoesNotAllocate(t *testing.T) {
 	cc, _ := newPolicy(t, 1, places{"a"})
 	cc.is("a", connectivity.Ready)
-	call := balancer.PickInfo{Ctx: WithKey(context.Background(), 0)}
+	call := balancer.PickInfo{Ctx: WithOwner(context.Background(), 0, "a")}
 	if n := testing.AllocsPerRun(100, func() {
 		r, _ := cc.state.Picker.Pick(call)
 		r.Done(balancer.DoneInfo{})

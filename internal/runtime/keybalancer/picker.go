@@ -17,16 +17,19 @@ type picker struct {
 
 // Pick returns the connection to the owner of the call's key.
 func (p *picker) Pick(call balancer.PickInfo) (balancer.PickResult, error) {
-	k, ok := call.Ctx.Value(callKey{}).(*keyed)
+	a, ok := call.Ctx.Value(attemptKey{}).(*attempt)
 	if !ok {
 		return balancer.PickResult{}, notSent(codes.Internal, leasehold.ErrInternal, call.FullMethodName,
 			"the call has no key: use the interceptors of package leasegrpc")
 	}
-	addr, ok := p.table.Find(k.key)
-	if !ok {
-		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.ErrNoOwner, k.key.String(), "the key has no owner")
+	switch addr, owned := p.table.Find(a.key); {
+	case !owned:
+		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.ErrNoOwner, a.key.String(), "the key has no owner")
+	case addr != a.addr:
+		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.ErrNoOwner, a.key.String(),
+			"the key moved from %s to %s before the call was sent", a.addr, addr)
 	}
-	c := p.conns[addr]
+	c := p.conns[a.addr]
 	if c == nil {
 		// The table has changed, and a new picker follows.
 		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
@@ -34,12 +37,13 @@ func (p *picker) Pick(call balancer.PickInfo) (balancer.PickResult, error) {
 	switch v := c.view.Load(); v.state {
 	case connectivity.Ready:
 		if !c.acquire() {
-			return balancer.PickResult{}, notSent(codes.ResourceExhausted, leasehold.ErrLimit, addr,
+			return balancer.PickResult{}, notSent(codes.ResourceExhausted, leasehold.ErrLimit, a.addr,
 				"%d calls to the server are outstanding: the limit is reached", c.maxOutstanding)
 		}
+		a.sent.Store(true)
 		return balancer.PickResult{SubConn: c.sub, Done: c.done}, nil
 	case connectivity.TransientFailure:
-		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.ErrUnavailable, addr,
+		return balancer.PickResult{}, notSent(codes.Unavailable, leasehold.ErrUnavailable, a.addr,
 			"no connection to the server, nothing was sent: %w", v.failure)
 	case connectivity.Idle:
 		c.connect(v)
