@@ -40,6 +40,13 @@
 // status, even if the lease has ended. A stream's SendHeader fails without the lease, like
 // its messages; grpc.SendHeader of a unary handler does not.
 //
+// One gRPC server may serve several namespaces, with the methods of the others in
+// [ServerConfig.Owners]. Callers have a connection for each:
+//
+//	options, err := leasegrpc.ServerOptions(users, leasegrpc.ServerConfig{
+//		Owners: map[string]*owner.Owner{"/game.Rooms/": rooms},
+//	})
+//
 // # Retries
 //
 // Calls are retried like [lookup.Lookup.Do]: after a backoff, or as soon as the key has a new
@@ -116,8 +123,10 @@
 //
 // Servers use grpc.Creds(keeper.Server()). Both use the current certificate files.
 //
-// gRPC detects a server whose host fails without closing connections. Set deadlines, and
-// grpc.WithKeepaliveParams for streams.
+// Set deadlines: a call to a server that does not respond ends when its key moves, and not
+// before. A stream may also need grpc.WithKeepaliveParams: keepalive ends it after Time and
+// Timeout without a reply of the server, independent of the managers. [ServerOptions] permit
+// a Time of 5 s or more.
 //
 // # Concurrency and cost
 //

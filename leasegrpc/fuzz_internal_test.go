@@ -77,8 +77,8 @@ func FuzzMethodName(f *testing.F) {
 		if found := m.find(name); found.Unkeyed != (name == "/a.B/C") {
 			t.Fatalf("%q is unkeyed: %t", name, found.Unkeyed)
 		}
-		service, short, ok := split(name)
-		if ok && "/"+service+"/"+short != name {
+		service, short, err := split("serve", name)
+		if err == nil && "/"+service+"/"+short != name {
 			t.Fatalf("%q is parsed as method %q of %q", name, short, service)
 		}
 	})

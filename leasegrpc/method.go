@@ -39,46 +39,63 @@ type method struct {
 	path *fieldPath // nil without a KeyField
 }
 
-// methods are the configured methods. It is immutable.
-type methods struct {
-	exact    map[string]*method
-	services map[string]*method // "/package.Service/"
-	other    method             // the default
+// methods are the configured methods.
+type methods = byMethod[*method]
+
+// A byMethod has a value for each method, by its full name. It is immutable.
+type byMethod[T any] struct {
+	exact    map[string]T
+	services map[string]T // "/package.Service/"
+	other    T            // the default
 }
 
-// find returns the configuration of a method by its full name, "/package.Service/Method".
-func (m *methods) find(name string) *method {
-	if found := m.exact[name]; found != nil {
+func newByMethod[T any](other T) *byMethod[T] {
+	return &byMethod[T]{exact: map[string]T{}, services: map[string]T{}, other: other}
+}
+
+// set sets the value of a method, or of the other methods of a service: "/package.Service/".
+func (m *byMethod[T]) set(op, name string, value T) error {
+	_, short, err := split(op, name)
+	switch {
+	case err != nil:
+		return err
+	case short == "":
+		m.services[name] = value
+	default:
+		m.exact[name] = value
+	}
+	return nil
+}
+
+// find returns the value of a method, "/package.Service/Method".
+func (m *byMethod[T]) find(name string) T {
+	if found, ok := m.exact[name]; ok {
 		return found
 	}
 	if len(m.services) > 0 {
-		if found := m.services[name[:strings.LastIndexByte(name, '/')+1]]; found != nil {
+		if found, ok := m.services[name[:strings.LastIndexByte(name, '/')+1]]; ok {
 			return found
 		}
 	}
-	return &m.other
+	return m.other
 }
 
 // newMethods validates the configuration of methods completely, so that calls cannot fail
 // because of it.
 func newMethods(op string, given map[string]Method) (*methods, error) {
-	out := &methods{exact: map[string]*method{}, services: map[string]*method{}}
+	out := newByMethod(&method{})
 	for name, m := range given {
-		service, short, ok := split(name)
+		var err error
 		switch {
-		case !ok:
-			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name,
-				`want a method as "/package.Service/Method", or all of a service as "/package.Service/"`)
 		case m.KeyField != "" && m.Unkeyed:
-			return nil, leasehold.Errorf(op, leasehold.ErrInvalid, name, "Unkeyed and KeyField %q are both set: want one of them", m.KeyField)
-		case m.KeyField == "" && short == "":
-			out.services[name] = &method{Method: m}
+			err = leasehold.Errorf(op, leasehold.ErrInvalid, name, "Unkeyed and KeyField %q are both set: want one of them", m.KeyField)
 		case m.KeyField == "":
-			out.exact[name] = &method{Method: m}
+			err = out.set(op, name, &method{Method: m})
 		default:
-			if err := out.addKeyed(op, service, short, m, given); err != nil {
-				return nil, err
-			}
+			err = addKeyed(out, op, name, m, given)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
@@ -86,7 +103,11 @@ func newMethods(op string, given map[string]Method) (*methods, error) {
 
 // addKeyed adds a method with a KeyField, or all methods of a service without an entry of
 // their own.
-func (m *methods) addKeyed(op, service, short string, one Method, given map[string]Method) error {
+func addKeyed(m *methods, op, name string, one Method, given map[string]Method) error {
+	service, short, err := split(op, name)
+	if err != nil {
+		return err
+	}
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
 	described, ok := found.(protoreflect.ServiceDescriptor)
 	if err != nil || !ok {
@@ -116,12 +137,14 @@ func (m *methods) addKeyed(op, service, short string, one Method, given map[stri
 
 // split returns the service and the method of a full name; the method is empty for a whole
 // service.
-func split(name string) (service, short string, ok bool) {
-	if !strings.HasPrefix(name, "/") {
-		return "", "", false
+func split(op, name string) (service, short string, err error) {
+	rest, rooted := strings.CutPrefix(name, "/")
+	service, short, ok := strings.Cut(rest, "/")
+	if !rooted || !ok || service == "" || strings.Contains(short, "/") {
+		return "", "", leasehold.Errorf(op, leasehold.ErrInvalid, name,
+			`want a method as "/package.Service/Method", or all of a service as "/package.Service/"`)
 	}
-	service, short, ok = strings.Cut(name[1:], "/")
-	return service, short, ok && service != "" && !strings.Contains(short, "/")
+	return service, short, nil
 }
 
 // A fieldPath is the path from a request to its name. It is immutable.

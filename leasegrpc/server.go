@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -20,7 +22,22 @@ type ServerConfig struct {
 	// InvalidArgument. Without one the server uses the key of the header, which the caller
 	// sets: the handler must then compare the key of [Lease] with the request.
 	Methods map[string]Method
+
+	// Owners are the owners of further namespaces that this server serves, by the methods
+	// that belong to them: full names "/package.Service/Method", or "/package.Service/" for
+	// the other methods of a service. All remaining methods belong to the namespace of the
+	// owner that [ServerOptions] is called with. Callers have a connection for each
+	// namespace.
+	//
+	// Use this instead of ServerOptions for each owner: every interceptor would check every
+	// call, which would need the leases on its key in all namespaces. Such calls fail with
+	// InvalidArgument.
+	Owners map[string]*owner.Owner
 }
+
+// keepaliveMinTime is the minimum interval of a client's keepalive pings. Clients of grpc-go and
+// grpc-java ping at most every 10 s.
+const keepaliveMinTime = 5 * time.Second
 
 // ServerOptions returns options with which a server rejects calls for keys that its owner does
 // not own, so that callers of this package retry them elsewhere. The handlers of other calls
@@ -31,13 +48,33 @@ type ServerConfig struct {
 //	server := grpc.NewServer(options...)
 //
 // Calls without a key fail with InvalidArgument, unless their method is [Method.Unkeyed].
+//
+// The options permit keepalive pings of clients every 5 s, also without streams: gRPC's default of
+// 5 minutes ends the connection of a client with a shorter interval. A
+// grpc.KeepaliveEnforcementPolicy after these options replaces it.
 func ServerOptions(o *owner.Owner, cfg ServerConfig) ([]grpc.ServerOption, error) {
-	m, err := newMethods("serve", cfg.Methods)
+	m, err := newMethods(opServe, cfg.Methods)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{owner: o, namespace: o.Namespace(), methods: m}
-	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(s.unary), grpc.ChainStreamInterceptor(s.stream)}, nil
+	servers := newByMethod(newServer(o, m))
+	for name, other := range cfg.Owners {
+		if other == nil {
+			return nil, leasehold.Errorf(opServe, leasehold.ErrInvalid, name, "the owner is nil: want that of the method's namespace")
+		}
+		if err := servers.set(opServe, name, newServer(other, m)); err != nil {
+			return nil, err
+		}
+	}
+	return []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			return servers.find(call.FullMethod).unary(ctx, request, call, handle)
+		}),
+		grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, call *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+			return servers.find(call.FullMethod).stream(srv, stream, call, handle)
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMinTime, PermitWithoutStream: true}),
+	}, nil
 }
 
 // Lease returns the lease under which a handler was called. It returns false in methods that
@@ -47,17 +84,32 @@ func ServerOptions(o *owner.Owner, cfg ServerConfig) ([]grpc.ServerOption, error
 // example for a lock. The handler must compare the lease's generation with that of its state,
 // as package leasehold describes, or check again under its lock, as package leasemap does.
 func Lease(ctx context.Context) (owner.Lease, bool) {
-	l, ok := ctx.Value(leaseKey{}).(owner.Lease)
-	return l, ok
+	c, ok := ctx.Value(checkedKey{}).(checked)
+	return c.lease, ok
 }
 
-type leaseKey struct{}
+// A checked is the result of a call's check, in its context.
+type checked struct {
+	lease owner.Lease
+	by    *owner.Owner
+}
 
-// server is the shared state of a server's interceptors. It is immutable.
+type checkedKey struct{}
+
+// server is the shared state of the interceptors for the calls of a namespace. It is immutable.
 type server struct {
 	owner     *owner.Owner
 	namespace leasehold.Namespace
 	methods   *methods
+}
+
+func newServer(o *owner.Owner, m *methods) *server {
+	return &server{owner: o, namespace: o.Namespace(), methods: m}
+}
+
+// withLease returns the context of a call that was checked.
+func (s *server) withLease(ctx context.Context, lease owner.Lease) context.Context {
+	return context.WithValue(ctx, checkedKey{}, checked{lease, s.owner})
 }
 
 func (s *server) unary(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -73,7 +125,7 @@ func (s *server) unary(ctx context.Context, request any, call *grpc.UnaryServerI
 	if err != nil {
 		return nil, s.rejectUnary(call.FullMethod, m, key, err)
 	}
-	answer, err := handle(context.WithValue(ctx, leaseKey{}, lease), request)
+	answer, err := handle(s.withLease(ctx, lease), request)
 	if err := s.checkResult(lease, err); err != nil {
 		return nil, err
 	}
@@ -121,6 +173,11 @@ func header(ctx context.Context) (key leasehold.Key, there bool, err error) {
 
 // check returns the lease on a key. It waits for a move to this server that is in progress.
 func (s *server) check(ctx context.Context, key leasehold.Key) (owner.Lease, error) {
+	if before, ok := ctx.Value(checkedKey{}).(checked); ok && before.by != s.owner {
+		return owner.Lease{}, leasehold.Errorf(opServe, leasehold.ErrInvalid, key.String(),
+			"the server has the ServerOptions of namespaces %s and %s, which both check the call: use one, with the other owner in ServerConfig.Owners",
+			before.by.Namespace(), s.namespace)
+	}
 	_ = s.owner.Await(ctx, key) // Check has the result
 	lease, ok := s.owner.Check(key)
 	if !ok && s.owner.Suspended(key) {
@@ -210,7 +267,7 @@ func (s *server) stream(srv any, stream grpc.ServerStream, call *grpc.StreamServ
 
 // handleStream calls a handler with a context that ends when the lease ends.
 func (s *server) handleStream(lease owner.Lease, srv any, stream grpc.ServerStream, m *method, handle grpc.StreamHandler) error {
-	ctx, cancel := context.WithCancelCause(context.WithValue(stream.Context(), leaseKey{}, lease))
+	ctx, cancel := context.WithCancelCause(s.withLease(stream.Context(), lease))
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		if s.owner.AwaitEnd(ctx, lease) == nil {
