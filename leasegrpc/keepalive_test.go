@@ -25,7 +25,8 @@ func TestKeepaliveOfQuietStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		options = append(append(options, node.DialOptions()...),
+		board := &switchboard{node: node, dials: map[string]int{}}
+		options = append(append(options, node.DialOptions()...), grpc.WithContextDialer(board.dial),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true}))
 		conn, err := grpc.NewClient("leasehold:///test", options...)
 		if err != nil {
@@ -35,11 +36,15 @@ func TestKeepaliveOfQuietStreams(t *testing.T) {
 		caller := counterClient{conn}
 		mustAdd(t, caller, "alice", 1)
 		c.Advance(10 * time.Minute) // without a stream
+		mustAdd(t, caller, "alice", 2)
+		if n := board.dialed()[n.Addr()]; n != 1 {
+			t.Errorf("%d connections: the server has closed idle ones", n)
+		}
 		w, err := caller.watch(patient(t), "alice")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := w.next(); n != 1 || err != nil {
+		if n, err := w.next(); n != 2 || err != nil {
 			t.Fatalf("watched %d, %v", n, err)
 		}
 		changed := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/leasegrpc"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
 	"github.com/leasehold-dev/leasehold/lookup"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
 // maxGrace is the longest time from a change of the table until the end of a call to the previous
@@ -161,6 +162,35 @@ func TestStreamToPausedServerEndsAfterItsKeyMoved(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A stream that cannot be opened, because its server has reached the limit of streams and does not
+// respond, ends like a call.
+func TestOpeningOfStreamEndsAfterItsKeyMoved(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		n := c.Node("a")
+		o := n.Join(owner.Config{})
+		start(n, scripted{counters: newCounters(nil, o, nil)}, append(protect(t, o), grpc.MaxConcurrentStreams(1))...)
+		c.Settle()
+		p := &pausing{Cluster: c, paused: n}
+		p.caller, _, p.lookup = dialCounting(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
+		if _, err := p.caller.chat(patient(t), leasegrpc.WithKey("bob")); err != nil {
+			t.Fatal(err)
+		}
+		c.Advance(time.Second)
+		n.Pause()
+		serve(t, c.Node("b"))
+		result := make(chan error, 1)
+		go func() {
+			_, err := p.caller.chat(patient(t), leasegrpc.WithKey("alice"))
+			result <- err
+		}()
+		p.awaitMove(t)
+		err := <-result
+		p.wantGrace(t)
+		wantError(t, err, codes.Unavailable, leasehold.ErrIndeterminate)
+		n.Resume()
+	})
 }
 
 // Before the first response an idempotent stream is opened at the next owner.

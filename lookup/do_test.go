@@ -314,6 +314,33 @@ func TestDoEndsAttemptAfterItsKeyMoved(t *testing.T) {
 	}
 }
 
+// The end of an outer attempt is not a move of the key of an inner call.
+func TestInnerDoEndsWithOuterAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 1)
+		l := g.open(g.config("m"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		inner := make(chan error, 1)
+		go func() {
+			_ = l.Do(ctx, 7, func(outer context.Context, _ string) error {
+				inner <- l.Do(outer, half, func(ctx context.Context, _ string) error {
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				return nil
+			})
+		}()
+		elapse(time.Second)
+		m.push(t, 1, 3) // the lower half moves, the upper half stays
+		err := <-inner
+		if leasehold.KindOf(err) != leasehold.ErrIndeterminate || !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "moved") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // A result of the previous owner is returned unchanged, even if the attempt has ended.
 func TestDoReturnsResultsAfterTheMoveUnchanged(t *testing.T) {
 	for _, want := range []error{nil, errors.New("application error"), leasehold.ErrInvalid} {
