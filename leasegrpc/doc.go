@@ -134,9 +134,9 @@
 // connection has a goroutine that follows the table, and each stream at a server one that
 // waits for the end of its lease.
 //
-// Routing adds half a microsecond to a call that takes 40 over loopback. A key in an option
-// is sent in a header, which adds 2 more, and the server's check adds 1:
-// go test -run none -bench Call ./leasegrpc.
+// Routing adds 4 µs to a call that takes 69 over loopback; most of it is the timer and the
+// context that end the call when its key moves. A key in an option is sent in a header, which
+// adds 5 more, and the server's check adds 3: go test -run none -bench Call ./leasegrpc.
 //
 // Interceptors before these options see a call once; those after them see every attempt.
 package leasegrpc
