@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerdns"
 )
 
 // Config configures a Lookup.
@@ -20,8 +21,14 @@ type Config struct {
 	// Namespace and Managers are required. Managers are the addresses of the
 	// manager group, host:port. One reachable address is sufficient; an unreachable one
 	// delays Open.
+	//
+	// dns:///host:port is a manager at each address of the host, and
+	// srv:///_service._proto.name one at each SRV record. Names are resolved about every 30 s,
+	// and after a connection has failed. With TLS prefer SRV: certificates contain host names.
 	Namespace leasehold.Namespace
 	Managers  []string
+	// Resolver resolves names in Managers. Default: that of the system.
+	Resolver Resolver
 
 	// OnLoss, if set, is called with the losses that happen after Open, in
 	// order. It runs on a separate goroutine, one call at a time. If it is slower than
@@ -76,6 +83,9 @@ type Config struct {
 	Clock *clock.Clock
 }
 
+// A Resolver resolves names of managers: a [net.Resolver], for example.
+type Resolver = managerdns.Resolver
+
 // maxManagers bounds the list: a group has three or five.
 const maxManagers = 64
 
@@ -101,7 +111,7 @@ func (c *Config) validate() error {
 		return bad("%d managers: want the addresses, host:port, of 1 to %d", n, maxManagers)
 	}
 	for i, addr := range c.Managers {
-		if err := address.Check(addr, "manager-1:7400"); err != nil {
+		if err := managerdns.Check(addr, "manager-1:7400"); err != nil {
 			return bad("manager %d of %d: %w", i+1, len(c.Managers), err)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 
 // failures has the last error of each manager, for the error of Open. It is safe for concurrent use.
 type failures struct {
-	managers []string
+	managers func() []string // the listed ones
 
 	mu   sync.Mutex
 	last map[string]string // bounded: see record
 }
 
-func newFailures(managers []string) *failures {
+func newFailures(managers func() []string) *failures {
 	return &failures{managers: managers, last: make(map[string]string)}
 }
 
@@ -27,7 +27,7 @@ func (f *failures) record(from, err string) (changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	last, known := f.last[from]
-	if known || len(f.last) < 2*maxManagers || slices.Contains(f.managers, from) {
+	if known || len(f.last) < 2*maxManagers || slices.Contains(f.managers(), from) {
 		f.last[from] = err
 		changed = last != err
 	}
@@ -39,7 +39,8 @@ func (f *failures) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var lines []string
-	for _, addr := range f.managers {
+	managers := f.managers()
+	for _, addr := range managers {
 		err, ok := f.last[addr]
 		if !ok {
 			err = "no answer"
@@ -47,11 +48,11 @@ func (f *failures) String() string {
 		lines = append(lines, fmt.Sprintf("%s: %s", addr, err))
 	}
 	for addr, err := range f.last {
-		if !slices.Contains(f.managers, addr) {
+		if !slices.Contains(managers, addr) {
 			lines = append(lines, fmt.Sprintf("%s: %s", addr, err))
 		}
 	}
-	slices.Sort(lines[len(f.managers):])
+	slices.Sort(lines[len(managers):])
 	return strings.Join(lines, "; ")
 }
 

@@ -46,16 +46,17 @@ type follower struct {
 const maxQueuedMessages = 16
 
 func newFollower(l *Lookup, random rand.Source) (*follower, error) {
-	f := &follower{lookup: l, errors: newFailures(l.cfg.Managers), outage: managerconn.NewOutage(l.cfg.Managers, l.cfg.Logger.With("namespace", l.cfg.Namespace)), broken: hints{maxInterval: minHintInterval}}
-	managers := make([]storage.ManagerID, len(l.cfg.Managers))
-	for i, addr := range l.cfg.Managers {
-		managers[i] = storage.ManagerID(addr)
+	f := &follower{lookup: l, broken: hints{maxInterval: minHintInterval}}
+	if err := f.connect(); err != nil {
+		return nil, err
 	}
+	f.errors = newFailures(f.link.Managers)
+	f.outage = managerconn.NewOutage(f.link.Managers, l.cfg.Logger.With("namespace", l.cfg.Namespace))
 	var err error
 	f.machine, err = machine.New(l.clock.Now(), machine.Config{
 		Namespace: l.cfg.Namespace,
 		Limits:    protocol.DefaultLimits,
-		Managers:  managers,
+		Managers:  managerIDs(f.link.Managers()),
 		Poll:      l.cfg.Poll,
 		Stale:     l.cfg.Stale,
 
@@ -70,18 +71,34 @@ func newFollower(l *Lookup, random rand.Source) (*follower, error) {
 	}
 	f.woken = driver.DetectSuspend[machine.Event, machine.Action](f.machine, l.detector, machine.Slept{})
 	f.driver = driver.New[machine.Event, machine.Action](l.clock, f.woken, maxQueuedMessages, f.act)
-	dial := append(wire.DialOptions(), grpc.WithTransportCredentials(l.cfg.Credentials))
-	f.link = managerconn.New(managerconn.Config[request, response]{
-		Managers:    l.cfg.Managers,
-		DialOptions: append(dial, l.cfg.DialOptions...),
+	return f, nil
+}
+
+// connect creates the link. It connects with the first message, when the follower is complete.
+func (f *follower) connect() (err error) {
+	cfg := &f.lookup.cfg
+	dial := append(wire.DialOptions(), grpc.WithTransportCredentials(cfg.Credentials))
+	f.link, err = managerconn.New(managerconn.Config[request, response]{
+		Managers:    cfg.Managers,
+		Resolver:    cfg.Resolver,
+		Changed:     func(addrs []string) { f.driver.Post(f.lookup.ctx, machine.Managers{All: managerIDs(addrs)}) },
+		DialOptions: append(dial, cfg.DialOptions...),
 		Open: func(ctx context.Context, conn grpc.ClientConnInterface) (managerconn.Stream[request, response], error) {
 			return leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
 		},
 		Receive: f.receive,
 		Down:    f.down,
-		Logger:  l.cfg.Logger,
+		Logger:  cfg.Logger,
 	})
-	return f, nil
+	return err
+}
+
+func managerIDs(addrs []string) []storage.ManagerID {
+	ids := make([]storage.ManagerID, len(addrs))
+	for i, addr := range addrs {
+		ids[i] = storage.ManagerID(addr)
+	}
+	return ids
 }
 
 func (f *follower) run(ctx context.Context) {

@@ -44,7 +44,7 @@ func TestLossesAcrossGap(t *testing.T) {
 	}
 	l := &Lookup{cfg: Config{Logger: slog.New(slog.DiscardHandler)}, outbox: newOutbox(10), losses: newLossLog(10)}
 	l.complete.Store(&complete{})
-	f := &follower{lookup: l, machine: m, errors: newFailures(nil)}
+	f := &follower{lookup: l, machine: m, errors: newFailures(func() []string { return nil })}
 	f.woken = driver.DetectSuspend[machine.Event, machine.Action](m, clock.NewDetector(clock.New()), machine.Slept{})
 	step := func(r *protocol.LookupReply) {
 		r.Namespace, r.Leader, r.Term, r.Leads = "n", "m", 1, true

@@ -17,14 +17,21 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/internal/runtime/clock"
 	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerdns"
 )
 
 // Config configures an owner.
 type Config struct {
 	// Namespace and Managers are required. Managers are the addresses of the
 	// manager group, host:port. One reachable manager is sufficient to find the leader.
+	//
+	// dns:///host:port is a manager at each address of the host, and
+	// srv:///_service._proto.name one at each SRV record. Names are resolved about every 30 s,
+	// and after a connection has failed. With TLS prefer SRV: certificates contain host names.
 	Namespace leasehold.Namespace
 	Managers  []string
+	// Resolver resolves names in Managers. Default: that of the system.
+	Resolver Resolver
 
 	// Addr is the address of this server for callers, host:port. Lookups return it
 	// unchanged. Required.
@@ -135,6 +142,9 @@ type Config struct {
 
 const opJoin = "join"
 
+// A Resolver resolves names of managers: a [net.Resolver], for example.
+type Resolver = managerdns.Resolver
+
 // maxManagers limits Config.Managers; groups have three or five.
 const maxManagers = 64
 
@@ -148,8 +158,8 @@ func (c *Config) validate() error {
 	}
 	c.Managers = slices.Clone(c.Managers)
 	for _, addr := range c.Managers {
-		if err := c.validateAddr("Managers", addr, exampleManager); err != nil {
-			return err
+		if err := managerdns.Check(addr, exampleManager); err != nil {
+			return c.bad("Managers: %w", err)
 		}
 	}
 	if err := c.validateAddr("Addr", c.Addr, exampleAddr); err != nil {

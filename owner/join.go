@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 
 	"google.golang.org/grpc"
@@ -94,8 +95,11 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 	if o.metrics, err = newMetrics(&cfg); err != nil {
 		return nil, err
 	}
-	o.responses.expect(cfg.Managers)
-	o.outage = managerconn.NewOutage(cfg.Managers, logger)
+	if err := o.connect(logger); err != nil {
+		return nil, err
+	}
+	o.responses.expect(o.link.Managers())
+	o.outage = managerconn.NewOutage(o.link.Managers, logger)
 	mc := machine.Config{
 		Namespace: cfg.Namespace, Holder: holder, Promises: cfg.MaxPromise > 0, KeepSuspended: cfg.KeepSuspended, Beats: o.clock.Beats(),
 		Rand: rand.New(rand.NewPCG(binary.LittleEndian.Uint64(holder.Session[:]), 0)), //nolint:gosec // jitter; the session is from crypto/rand
@@ -122,15 +126,21 @@ func newOwner(cfg Config, c *clock.Clock, d *clock.Detector) (_ *Owner, err erro
 			func() []leasehold.Lease { return o.holding.Load().areas.held })
 	}
 	o.driver = driver.New[machine.Event, machine.Action](o.clock, o.machine, maxQueuedMessages, o.act)
-	o.link = managerconn.New(managerconn.Config[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]{
-		Managers:    cfg.Managers,
-		DialOptions: append(append(wire.DialOptions(), grpc.WithTransportCredentials(cfg.Credentials)), cfg.DialOptions...),
+	return o, nil
+}
+
+// connect creates the link. It connects with the first message, when the owner is complete.
+func (o *Owner) connect(logger *slog.Logger) (err error) {
+	o.link, err = managerconn.New(managerconn.Config[leaseholdv1.HoldRequest, leaseholdv1.HoldResponse]{
+		Managers:    o.cfg.Managers,
+		Resolver:    o.cfg.Resolver,
+		DialOptions: append(append(wire.DialOptions(), grpc.WithTransportCredentials(o.cfg.Credentials)), o.cfg.DialOptions...),
 		Open:        hold,
 		Receive:     o.receive,
 		Down:        o.down,
 		Logger:      logger,
 	})
-	return o, nil
+	return err
 }
 
 // hold opens a stream to a manager.
@@ -161,7 +171,7 @@ func noStep(mono.Instant) {}
 func (o *Owner) down(from string, why error) {
 	err := wire.ToError(why)
 	failpoint.Here("owner/hung-up")
-	changed, denial := o.responses.disconnected(from, err, o.cfg.Managers)
+	changed, denial := o.responses.disconnected(from, err, o.link.Managers())
 	switch {
 	case leasehold.KindOf(err) == leasehold.ErrDenied:
 		if changed {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerdns"
 )
 
 // A Stream is a client's end of a stream, such as a grpc.BidiStreamingClient[Req, Resp].
@@ -18,8 +20,13 @@ type Stream[Req, Resp any] interface {
 
 // Config configures a Link.
 type Config[Req, Resp any] struct {
-	// Managers are the addresses of the group, host:port. At least one.
+	// Managers are the targets of the group: see package managerdns. At least one.
 	Managers []string
+	// Resolver resolves the names in Managers. Default: that of the system.
+	Resolver managerdns.Resolver
+	// Changed, if set, is called with the addresses of the managers when they were resolved, and after each
+	// change. It is not called if all targets are addresses.
+	Changed func(addrs []string)
 	// DialOptions follow the link's own and override them. They must contain transport
 	// credentials.
 	DialOptions []grpc.DialOption
@@ -32,7 +39,8 @@ type Config[Req, Resp any] struct {
 	Receive func(from string, message *Resp)
 
 	// Down, if set, is called with the reason when a stream could not be opened or has failed,
-	// after its last Receive. It is not called for streams that the link closes.
+	// after its last Receive. It is not called for streams that the link closes. It is also called
+	// with a target that could not be resolved.
 	Down func(from string, reason error)
 
 	// Logger logs the same at level debug. Default none.
@@ -51,6 +59,9 @@ func (c *Config[Req, Resp]) setDefaults() {
 	if c.Down == nil {
 		c.Down = func(string, error) {}
 	}
+	if c.Changed == nil {
+		c.Changed = func([]string) {}
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -66,23 +77,55 @@ func (c *Config[Req, Resp]) setDefaults() {
 // and Down may call its methods except Close.
 type Link[Req, Resp any] struct {
 	cfg     Config[Req, Resp]
+	group   *managerdns.Group
 	ctx     context.Context // ends when the link is closed
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu      sync.Mutex // never held during blocking operations
-	closed  bool
-	peers   map[string]*peer[Req, Resp]
-	current string // manager of the last Send to a single manager
-	sends   uint64 // number of messages, for least recently used
+	mu       sync.Mutex // never held during blocking operations
+	closed   bool
+	dynamic  bool     // names are to be resolved, which begins with the first message
+	managers []string // addresses; replaced, not modified
+	pending  *Req     // for all managers, until the first addresses are resolved
+	peers    map[string]*peer[Req, Resp]
+	current  string // manager of the last Send to a single manager
+	sends    uint64 // number of messages, for least recently used
 }
 
-// New returns a link without connections.
-func New[Req, Resp any](cfg Config[Req, Resp]) *Link[Req, Resp] {
+// New returns a link without connections. It fails if a target is invalid.
+func New[Req, Resp any](cfg Config[Req, Resp]) (*Link[Req, Resp], error) {
 	cfg.setDefaults()
 	l := &Link[Req, Resp]{cfg: cfg, peers: make(map[string]*peer[Req, Resp])}
+	var err error
+	l.group, err = managerdns.New(managerdns.Config{
+		Targets: cfg.Managers, Resolver: cfg.Resolver, Changed: l.resolved, Failed: cfg.Down, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.managers = l.group.Fixed()
 	l.ctx, l.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
-	return l
+	l.dynamic = len(l.managers) < len(cfg.Managers)
+	return l, nil
+}
+
+// resolved replaces the addresses of the managers.
+func (l *Link[Req, Resp]) resolved(addrs []string) {
+	l.cfg.Changed(addrs)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.managers = addrs
+	if message := l.pending; message != nil {
+		l.pending = nil
+		l.broadcast(message)
+	}
+}
+
+// Managers returns the current addresses of the managers. The caller must not modify them.
+func (l *Link[Req, Resp]) Managers() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.managers
 }
 
 // Send sends a message to one manager, listed or not, or to all listed managers if to is empty. It does not
@@ -90,12 +133,24 @@ func New[Req, Resp any](cfg Config[Req, Resp]) *Link[Req, Resp] {
 func (l *Link[Req, Resp]) Send(to string, message *Req) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.dynamic && !l.closed {
+		l.dynamic = false
+		l.running.Go(func() { l.group.Run(l.ctx) })
+	}
 	if to != "" {
 		l.current = to
 		l.put(to, message)
 		return
 	}
-	for _, each := range l.cfg.Managers {
+	l.broadcast(message)
+}
+
+// broadcast queues a message for all listed managers. l.mu is held.
+func (l *Link[Req, Resp]) broadcast(message *Req) {
+	if len(l.managers) == 0 {
+		l.pending = message
+	}
+	for _, each := range l.managers {
 		l.put(each, message)
 	}
 }
@@ -128,13 +183,13 @@ func (l *Link[Req, Resp]) put(to string, message *Req) {
 
 // evictFor closes the least recently used unlisted peer if a new one exceeds the limit.
 func (l *Link[Req, Resp]) evictFor(to string) {
-	if slices.Contains(l.cfg.Managers, to) {
+	if slices.Contains(l.managers, to) {
 		return
 	}
 	var oldest *peer[Req, Resp]
 	unlisted := 0
 	for addr, p := range l.peers {
-		if slices.Contains(l.cfg.Managers, addr) {
+		if slices.Contains(l.managers, addr) {
 			continue
 		}
 		unlisted++
@@ -164,5 +219,6 @@ func (l *Link[Req, Resp]) retire(p *peer[Req, Resp]) bool {
 
 func (l *Link[Req, Resp]) down(from string, reason error) {
 	l.cfg.Logger.Debug("stream to manager ended", "manager", from, "reason", reason)
+	l.group.Refresh()
 	l.cfg.Down(from, reason)
 }

@@ -180,7 +180,10 @@ func (n *network) client(cfg Config[request, response]) *client {
 		c.downs[from]++
 		c.why[from] = why
 	}
-	c.Link = New(cfg)
+	var err error
+	if c.Link, err = New(cfg); err != nil {
+		n.t.Fatal(err)
+	}
 	n.t.Cleanup(c.Close)
 	return c
 }

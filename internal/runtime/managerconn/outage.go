@@ -13,7 +13,7 @@ import (
 // An Outage logs that no manager serves a client, and that one does again: one line each, however often the
 // client retries. It is safe for concurrent use.
 type Outage struct {
-	managers []string
+	managers func() []string
 	logger   *slog.Logger
 
 	mu      sync.Mutex
@@ -21,8 +21,8 @@ type Outage struct {
 	logged  bool
 }
 
-// NewOutage returns the Outage of a client with these configured managers.
-func NewOutage(managers []string, logger *slog.Logger) *Outage {
+// NewOutage returns the Outage of a client. managers returns the listed managers.
+func NewOutage(managers func() []string, logger *slog.Logger) *Outage {
 	return &Outage{managers: managers, logger: logger, reasons: make(map[string]error)}
 }
 
@@ -30,16 +30,17 @@ func NewOutage(managers []string, logger *slog.Logger) *Outage {
 func (o *Outage) Failed(from string, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !slices.Contains(o.managers, from) {
+	managers := o.managers()
+	if !slices.Contains(managers, from) {
 		return
 	}
 	o.reasons[from] = why
-	if o.logged || slices.ContainsFunc(o.managers, func(addr string) bool { return o.reasons[addr] == nil }) {
+	if o.logged || slices.ContainsFunc(managers, func(addr string) bool { return o.reasons[addr] == nil }) {
 		return
 	}
 	o.logged = true
-	problem, reasons := "no manager answers", make([]string, len(o.managers))
-	for i, addr := range o.managers {
+	problem, reasons := "no manager answers", make([]string, len(managers))
+	for i, addr := range managers {
 		reasons[i] = addr + ": " + o.reasons[addr].Error()
 		if leasehold.KindOf(o.reasons[addr]) != leasehold.ErrUnavailable {
 			problem = "no manager serves this client"

@@ -13,7 +13,7 @@ import (
 // An outage is logged once, when all configured managers have failed, and its end once.
 func TestOutage(t *testing.T) {
 	var log bytes.Buffer
-	o := NewOutage([]string{"a:1", "b:1"}, slog.New(slog.NewTextHandler(&log, nil)))
+	o := NewOutage(func() []string { return []string{"a:1", "b:1"} }, slog.New(slog.NewTextHandler(&log, nil)))
 	refused := &leasehold.Error{Kind: leasehold.ErrUnavailable, Err: errors.New("connection refused")}
 	wantLines := func(when string, warnings, infos int) {
 		t.Helper()

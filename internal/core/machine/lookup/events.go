@@ -39,6 +39,9 @@ type (
 	// Refresh reports that the table is probably stale: a server in it did not own the
 	// key.
 	Refresh struct{}
+
+	// Managers reports the current managers, in place of those of the configuration.
+	Managers struct{ All []storage.ManagerID }
 )
 
 func (Reply) lookupEvent()    {}
@@ -47,6 +50,7 @@ func (Refused) lookupEvent()  {}
 func (Failed) lookupEvent()   {}
 func (Slept) lookupEvent()    {}
 func (Refresh) lookupEvent()  {}
+func (Managers) lookupEvent() {}
 
 // An Action is an output of the machine. The shell executes actions in order.
 type Action interface{ lookupAction() }

@@ -154,6 +154,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		} else {
 			m.sendSoon(now)
 		}
+	case Managers:
+		m.target.replace(e.All)
 	}
 	return m.finish(now)
 }
@@ -245,7 +247,7 @@ func (m *Machine) send(now mono.Instant) {
 		r.LSN = m.LSN()
 	}
 	to := m.leader
-	if len(m.cfg.Managers) > 0 {
+	if len(m.target.managers) > 0 {
 		to = m.target.choose(to, r)
 	}
 	m.emit(Send{to, r})
@@ -254,7 +256,7 @@ func (m *Machine) send(now mono.Instant) {
 // failed passes the request on if the manager that has it has failed. It reports whether the request is still
 // pending at some manager.
 func (m *Machine) failed(from storage.ManagerID) (pending bool) {
-	if len(m.cfg.Managers) == 0 {
+	if len(m.target.managers) == 0 {
 		return false
 	}
 	passed, pending := m.target.failed(from)

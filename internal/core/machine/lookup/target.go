@@ -51,9 +51,16 @@ const (
 )
 
 func newTarget(managers []storage.ManagerID, maxAge time.Duration, random *rand.Rand) target {
-	t := target{managers: slices.Clone(managers), maxAge: maxAge, rand: random}
-	random.Shuffle(len(t.managers), func(i, j int) { t.managers[i], t.managers[j] = t.managers[j], t.managers[i] })
+	t := target{maxAge: maxAge, rand: random}
+	t.replace(managers)
 	return t
+}
+
+// replace replaces the managers. A pending request is not passed on to a removed one.
+func (t *target) replace(managers []storage.ManagerID) {
+	t.managers, t.turn, t.leaving = slices.Clone(managers), 0, false
+	t.rand.Shuffle(len(t.managers), func(i, j int) { t.managers[i], t.managers[j] = t.managers[j], t.managers[i] })
+	t.next = slices.DeleteFunc(t.next, func(m storage.ManagerID) bool { return !slices.Contains(t.managers, m) })
 }
 
 // choose returns the manager for a new request. The machine's own choice is the manager whose message it

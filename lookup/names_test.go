@@ -1,0 +1,83 @@
+package lookup_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lookup"
+)
+
+// records is a resolver with the SRV records of managers.
+type records struct {
+	mu       sync.Mutex
+	managers []string // none: an error
+}
+
+func (r *records) set(managers ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.managers = managers
+}
+
+func (*records) LookupHost(context.Context, string) ([]string, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (r *records) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.managers) == 0 {
+		return "", nil, errors.New("no DNS server replies")
+	}
+	var out []*net.SRV
+	for _, name := range r.managers {
+		out = append(out, &net.SRV{Target: name + ".", Port: 7400})
+	}
+	return "", out, nil
+}
+
+// A lookup follows the managers of a name while all of them are replaced, one by one.
+func TestManagersAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, dns := newGroup(t), &records{}
+		m, n := g.start("m1", 1), g.start("m2", 1)
+		dns.set("m1", "m2")
+		cfg := g.config()
+		cfg.Managers, cfg.Resolver = []string{"srv:///_leasehold._tcp.test"}, dns
+		l := g.open(cfg)
+		for _, step := range []struct {
+			stop  *manager
+			start string
+			left  string
+		}{{m, "m3", "m2"}, {n, "m4", "m3"}} {
+			g.start(step.start, 1)
+			dns.set(step.left, step.start)
+			g.stop(step.stop)
+			elapse(time.Minute)
+			if age := l.Age(); age > 6*time.Second {
+				t.Errorf("the table is %v old after a manager was replaced by %s", age, step.start)
+			}
+		}
+	})
+}
+
+// The error of Open names the target that could not be resolved.
+func TestUnresolvedManagers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := newGroup(t).config()
+		cfg.Managers, cfg.Resolver = []string{"srv:///_leasehold._tcp.test"}, &records{}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := lookup.Open(ctx, cfg)
+		if leasehold.KindOf(err) != leasehold.ErrUnavailable || !strings.Contains(err.Error(), "srv:///_leasehold._tcp.test: no DNS server replies") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
