@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trimDelay is the delay of trim after the start: by then the supervisor only waits.
+// trimDelay is the delay of trim after the start of the child.
 const trimDelay = time.Second
 
 // trim returns the memory that only the initialization of the program needed: the free heap, and the pages
@@ -56,7 +56,7 @@ func parseMapping(line, file string) (m mapping) {
 	return m
 }
 
-// unmodified reports whether the line says that no page of the mapping was modified before it became read-only:
+// unmodified reports whether, by this line, no page of the mapping was modified before it became read-only:
 // such a page is not in the file.
 func (m *mapping) unmodified(line string) bool {
 	key, value, _ := strings.Cut(line, ":")
