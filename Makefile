@@ -54,9 +54,10 @@ test: services ## check formatting, vet, and test every package without long tes
 	@internal/testkit/realservice/install report # last, where it is seen
 
 .PHONY: check
-check: services ## run all tests: end to end, attacks, planted bugs, failpoints, benchmarks, libraries under the race detector (half an hour)
+check: services ## run all tests: end to end, attacks, planted bugs, generated mutants of changed functions, failpoints, benchmarks, libraries under the race detector (half an hour)
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) work
 	@$(MAKE) --no-print-directory failpoints
+	@$(MAKE) --no-print-directory mutants-changed
 	CGO_ENABLED=1 $(GO) test -race -cpu 1 -short -shuffle=on -timeout=$(RACE_TIMEOUT) -skip '^(TestWildWallClock|TestOwnersReturnTogether)$$' $(RACED)
 	@internal/testkit/realservice/install report # last, where it is seen
 
@@ -123,6 +124,24 @@ NIGHT_FOR ?= 8h
 .PHONY: verify-night
 verify-night: ## simulate worlds that no run has simulated before, for NIGHT_FOR (default 8h), and add them to docs/LEDGER.md
 	$(GO) run ./lab/ledger -for $(NIGHT_FOR)
+
+# For how long make mutants runs; what make mutants-changed compares with, for how long, and the seed of its sample.
+MUTANTS_FOR ?= 8h
+MUTANTS_SINCE ?= HEAD~10
+MUTANTS_SAMPLE ?= 2m
+MUTANTS_SEED ?= 1
+
+.PHONY: mutants
+mutants: ## run generated mutants for MUTANTS_FOR (default 8h), from where the last run stopped, and write docs/MUTANTS.md
+	$(GO) run ./lab/mutagen -for $(MUTANTS_FOR)
+
+.PHONY: mutants-changed
+mutants-changed: ## run a sample of the generated mutants of functions that differ from MUTANTS_SINCE, for MUTANTS_SAMPLE (default 2m)
+	@if git rev-parse -q --verify "$(MUTANTS_SINCE)^{commit}" >/dev/null 2>&1; then \
+		$(GO) run ./lab/mutagen -changed $(MUTANTS_SINCE) -for $(MUTANTS_SAMPLE) -seed $(MUTANTS_SEED); \
+	else \
+		echo "SKIPPED, NOT TESTED: there is no commit $(MUTANTS_SINCE), so no function has changed since; set MUTANTS_SINCE" >&2; \
+	fi
 
 .PHONY: models
 models: ## check lab/models and their mutants with Spin (installs it where apt-get can)

@@ -142,11 +142,21 @@ func (m Mutant) lay(root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	changed := filepath.Join(dir, "changed.go")
-	if err := os.WriteFile(changed, []byte(planted), 0o600); err != nil { //nolint:gosec // a directory of our own
-		return "", err
+	return Overlay(dir, map[string]string{original: planted})
+}
+
+// Overlay writes files with changed texts into a directory, and the overlay for go build that replaces the
+// originals by them. It returns the overlay's name.
+func Overlay(dir string, texts map[string]string) (string, error) {
+	replace := make(map[string]string, len(texts))
+	for original, text := range texts {
+		changed := filepath.Join(dir, fmt.Sprintf("changed%d.go", len(replace)))
+		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		replace[original] = changed
 	}
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return "", err
 	}

@@ -32,7 +32,7 @@ func BeatsAt(at Instant) Beats { return Beats{at: at, longest: LongestBeat} }
 // beats. The period of the beat fits a sender with this interval: the result is earlier by a
 // thirty-second of the interval at most.
 func (b Beats) Last(not Instant, interval time.Duration) Instant {
-	if b.longest == 0 || not == Never || interval < beatsWithin*shortestBeat {
+	if b.longest == 0 || interval < beatsWithin*shortestBeat {
 		return not
 	}
 	length := shortestBeat

@@ -19,12 +19,16 @@ func TestBeats(t *testing.T) {
 		{"none", mono.Beats{}, 1234567, 5 * time.Second, 1234567},
 		{"too often for beats", mono.BeatsAt(at(7 * ms)), 1234 * ms, 300 * ms, 1234 * ms},
 		{"the shortest", mono.BeatsAt(at(7 * ms)), 1234 * ms, 320 * ms, 1227 * ms},
+		{"the longest interval of 10 ms", mono.BeatsAt(at(7 * ms)), 1238 * ms, 639 * ms, 1237 * ms},
+		{"the shortest interval of 20 ms", mono.BeatsAt(at(7 * ms)), 1238 * ms, 640 * ms, 1227 * ms},
 		{"a usual renewal", mono.BeatsAt(at(7 * ms)), 1234 * ms, 2500 * ms, 1207 * ms},    // 40 ms
 		{"a usual poll", mono.BeatsAt(at(7 * ms)), 1234 * ms, 5 * time.Second, 1207 * ms}, // 80 ms
 		{"a rare poll", mono.BeatsAt(at(7 * ms)), 1300 * ms, 30 * time.Second, 1287 * ms}, // 640 ms
 		{"a very rare poll", mono.BeatsAt(at(7 * ms)), 1300 * ms, 24 * time.Hour, 1287 * ms},
+		{"no longer beat than the longest", mono.BeatsAt(at(7 * ms)), 700 * ms, 24 * time.Hour, 647 * ms},
 		{"before the reference beat", mono.BeatsAt(at(10 * time.Second)), 999 * ms, 2500 * ms, 960 * ms},
 		{"on a beat", mono.BeatsAt(at(7 * ms)), 1287 * ms, 30 * time.Second, 1287 * ms},
+		{"never", mono.BeatsAt(at(7 * ms)), time.Duration(mono.Never), time.Hour, time.Duration(mono.Never)},
 	} {
 		if got := test.beats.Last(at(test.not), test.interval); got != at(test.want) {
 			t.Errorf("%s: %v, want %v", test.name, got, at(test.want))

@@ -133,6 +133,8 @@ func TestStretch(t *testing.T) {
 		{1.5, -time.Second, -time.Second},
 		{1.2, maxDuration, maxDuration},
 		{1, maxDuration, maxDuration},
+		{1, maxDuration - 1, maxDuration - 1}, // not rounded to a float
+		{2, 1 << 62, maxDuration},
 		{1e30, time.Second, maxDuration},
 		{Drift(math.Inf(1)), 1, maxDuration},
 		{Drift(math.Inf(1)), 0, 0},

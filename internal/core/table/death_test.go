@@ -31,3 +31,21 @@ func TestDeathHash(t *testing.T) {
 		t.Errorf("the token is printed: %s", s)
 	}
 }
+
+// TestWithoutDeathHash: other processes do not see the hash, and the holder itself keeps it.
+func TestWithoutDeathHash(t *testing.T) {
+	if h := (*table.Holder)(nil).WithoutDeathHash(); h != nil {
+		t.Errorf("no holder became %v", h)
+	}
+	if ann.WithoutDeathHash() != ann {
+		t.Error("a holder without a hash is copied")
+	}
+	supervised := *ann
+	supervised.DeathHash = table.DeathToken{1}.Hash()
+	if public := supervised.WithoutDeathHash(); *public != *ann {
+		t.Errorf("other processes see %+v, want %+v", *public, *ann)
+	}
+	if supervised.DeathHash.IsZero() {
+		t.Error("the holder itself lost the hash")
+	}
+}

@@ -39,6 +39,7 @@ func TestGap(t *testing.T) {
 		{"before the gap", got, 4, 1, 3, [2]bool{}, [2]bool{}},
 		{"before a loss before the gap", got, 2, 1, 2, [2]bool{false, true}, [2]bool{false, true}},
 		{"inside the gap, same leases", got, 6, 1, 3, [2]bool{false, true}, [2]bool{true, true}},
+		{"inside the gap, vacant then", got, 6, 0, 0, [2]bool{true, true}, [2]bool{true, true}},
 		{"inside the gap, another lease", got, 6, 5, 3, [2]bool{true, true}, [2]bool{true, true}},
 		{"after the gap", got, 1000, 1, 3, [2]bool{}, [2]bool{}},
 		{"between two gaps", twice, 1000, 1, 3, [2]bool{true, false}, [2]bool{true, false}},
@@ -87,6 +88,17 @@ func TestGapTwice(t *testing.T) {
 	if want := (table.Gap{After: 1, Base: 2000, Newest: 1}); got.Gap() != want {
 		t.Errorf("the gap is %+v, want %+v", got.Gap(), want)
 	}
+	if n := len(got.Gaps()); n != 1 {
+		t.Errorf("it has %d gaps, want the widened one only", n)
+	}
+	if got := table.New().Rebased(1000, true, none); got.Gap() != (table.Gap{Base: 1000}) {
+		t.Errorf("without a gap to widen there is %+v", got.Gap())
+	}
+	changed := tab.Rebased(1000, false, none)
+	apply(t, changed, vacate(1001, leasehold.All, 1, ann))
+	if got := changed.Rebased(2000, true, none); len(got.Gaps()) != 2 || got.Gap() != (table.Gap{From: 1000, After: 1001, Base: 2000, Newest: 1000}) {
+		t.Errorf("after a change the gaps are %+v: a gap with changes since must not be widened", got.Gaps())
+	}
 	got = tab.Rebased(1000, false, none).Rebased(2000, false, none)
 	if want := (table.Gap{From: 1000, After: 1000, Base: 2000, Newest: 1000}); got.Gap() != want {
 		t.Errorf("the gap is %+v, want %+v: a lookup with the table from between the gaps has missed nothing", got.Gap(), want)
@@ -114,22 +126,31 @@ func TestManyGaps(t *testing.T) {
 	}
 }
 
-// A gap that does not fit the table is rejected.
+// A gap that does not fit the table is rejected. Each of these is wrong in one way only.
 func TestWithGap(t *testing.T) {
-	tab := table.New()
-	apply(t, tab, grant(1, leasehold.All, 1, ann))
+	tab, err := table.Restore(70, 5, keyrange.NewMap(table.Entry{}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, gaps := range [][]table.Gap{
-		{{After: 2, Base: 1}}, {{From: 3, After: 2, Base: 5}}, {{Base: 2}}, {{Base: 1, Newest: 2}}, {{}}, {{Base: 1}, {Base: 1}},
+		{{After: 2, Base: 1}}, {{After: 2, Base: 2}}, {{}}, {{From: 3, After: 2, Base: 5}}, {{Base: 71}}, {{Base: 1, Newest: 6}},
+		{{Base: 3}, {From: 2, After: 4, Base: 5}},
 	} {
 		if _, err := tab.WithGaps(gaps); leasehold.KindOf(err) != leasehold.ErrInvalid {
 			t.Errorf("%+v is accepted: %v", gaps, err)
 		}
 	}
-	if _, err := tab.WithGaps(make([]table.Gap, 65)); leasehold.KindOf(err) != leasehold.ErrLimit {
+	var many []table.Gap
+	for i := range leasehold.LSN(65) {
+		many = append(many, table.Gap{From: i, After: i, Base: i + 1})
+	}
+	if _, err := tab.WithGaps(many); leasehold.KindOf(err) != leasehold.ErrLimit {
 		t.Errorf("65 gaps are accepted: %v", err)
 	}
-	if got, err := tab.WithGaps([]table.Gap{{Base: 1}}); err != nil || got.Gap().Base != 1 {
-		t.Errorf("a gap before the table is rejected: %v", err)
+	for _, gaps := range [][]table.Gap{many[:64], {{Base: 70, Newest: 5}}, {{Base: 3}, {From: 3, After: 3, Base: 4}}} {
+		if got, err := tab.WithGaps(gaps); err != nil || !slices.Equal(got.Gaps(), gaps) {
+			t.Errorf("%+v is rejected: %v", gaps, err)
+		}
 	}
 }
 
@@ -188,5 +209,45 @@ func TestCrossingOfEqualNeighbours(t *testing.T) {
 		if err != nil || want.Len() != ranges || !slices.Equal(rows(got), rows(want)) {
 			t.Errorf("adopted at %v it is %v, %v; want %d ranges, %v", adopted, got, err, ranges, rows(want))
 		}
+	}
+}
+
+// TestCrossingIsExact: after a crossing the same ranges are adopted. A silent session is listed once, whatever it holds.
+func TestCrossingIsExact(t *testing.T) {
+	tab := table.New()
+	for i, h := range []*table.Holder{ann, bob, ann, bob} {
+		start := leasehold.Key(i) * 10
+		apply(t, tab, grant(leasehold.LSN(i+1), span(start, start+10), leasehold.Generation(i+1), h))
+	}
+	want := tab.Rebased(1000, false, func(r leasehold.Range, _ table.Entry) bool { return r.Start == 0 })
+	c := tab.Crossing(want)
+	if !slices.Equal(c.Silent, []leasehold.Session{bob.Session}) || !slices.Equal(c.Unproven, []leasehold.Key{20}) {
+		t.Errorf("silent %v, unproven %v; want bob and 20", c.Silent, c.Unproven)
+	}
+	got, err := tab.Cross(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, e := range want.All() {
+		if at, crossed := got.At(r.Start); at != r || crossed != e {
+			t.Errorf("%v is %+v, want %+v", at, crossed, e)
+		}
+	}
+	for name, change := range map[string]func(*table.Gap){
+		"no gap":             func(g *table.Gap) { g.From = g.After + 1 },
+		"another LSN":        func(g *table.Gap) { g.After-- },
+		"another generation": func(g *table.Gap) { g.Newest-- },
+	} {
+		other := *c
+		change(&other.Gap)
+		if _, err := tab.Cross(&other); leasehold.KindOf(err) != leasehold.ErrInvalid {
+			t.Errorf("%s: %+v is crossed: %v", name, other.Gap, err)
+		}
+	}
+	// A table that does not have the gap before gets the numbers of the crossing.
+	later := *c
+	later.Gap.From = 2
+	if got, err := tab.Cross(&later); err != nil || got.Gap() != later.Gap {
+		t.Errorf("the gap is %+v, want %+v: %v", got.Gap(), later.Gap, err)
 	}
 }

@@ -383,6 +383,11 @@ func TestRestoreRefuses(t *testing.T) {
 			table.Entry{Lost: 4},
 			`restore table "000000000000000a-end": generation 0 (newest 5), holder <nil>, lost at lsn 4 (table at 3) do not fit together`,
 		},
+		{
+			"adopted under a generation above its own",
+			table.Entry{Generation: 2, Holder: ann, Adopted: 3},
+			`restore table "000000000000000a-end": generation 2 (newest 5), holder ann/a1000000, lost at lsn 0 (table at 3) do not fit together`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := table.Restore(3, 5, entries(table.Entry{Generation: 5, Holder: bob, Lost: 3}, c.entry))
@@ -449,6 +454,7 @@ func TestAdoptedProvesSinceWhen(t *testing.T) {
 	}{
 		{"held without interruption", adopted(2*term, at(term+3), at(term+5)), term + 5, [2]bool{}},
 		{"granted later", adopted(2*term, at(term+3), at(term+5)), term + 4, [2]bool{false, true}},
+		{"the first of all terms", adopted(2*term, at(term), at(term+5)), term, [2]bool{false, true}},
 		{"not proven", adopted(2*term, unproven, at(term+5)), term + 5, [2]bool{true, false}},
 		{"held without interruption, and merged", joint(adopted(2*term, at(term+3), at(term+5))), term + 5, [2]bool{}},
 		{"granted later, and merged", joint(adopted(2*term, at(term+3), at(term+5))), term + 4, [2]bool{true, true}},

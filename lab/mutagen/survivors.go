@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+const survivorsFile = "lab/mutagen/survivors.txt"
+
+const survivorsHead = `# Generated mutants that survive, by package. go run ./lab/mutagen adds and removes lines.
+# A mutant that no test can kill has the reason indented under it, beginning with "equivalent:".
+`
+
+// survivors has the reason why each survivor is equivalent, by package and id; "" if it is not.
+type survivors map[string]map[string]string
+
+func parseSurvivors(text string) (survivors, error) {
+	all := make(survivors)
+	var dir, id string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[':
+			dir = strings.Trim(line, "[]")
+			all[dir] = make(map[string]string)
+		case strings.HasPrefix(line, "    equivalent: ") && id != "":
+			all[dir][id] = strings.TrimPrefix(line, "    equivalent: ")
+		case line[0] == ' ' || dir == "":
+			return nil, fmt.Errorf("%s: %q is neither a package, nor a mutant, nor a reason", survivorsFile, line)
+		default:
+			id = line
+			all[dir][id] = ""
+		}
+	}
+	return all, nil
+}
+
+func readSurvivors() (survivors, error) {
+	text, err := os.ReadFile(survivorsFile)
+	if err != nil {
+		return nil, err
+	}
+	return parseSurvivors(string(text))
+}
+
+// update sets the survivors of a package, and keeps their reasons.
+func (s survivors) update(p *pkg, r results) {
+	reasons := s[p.dir]
+	s[p.dir] = make(map[string]string)
+	for _, m := range p.mutants() {
+		reason, listed := reasons[m.id()]
+		if result := r.of(m); isSurvivor(result) || result == "" && listed {
+			s[p.dir][m.id()] = reason
+		}
+	}
+}
+
+func (s survivors) String() string {
+	var b strings.Builder
+	b.WriteString(survivorsHead)
+	for _, dir := range slices.Sorted(maps.Keys(s)) {
+		fmt.Fprintf(&b, "\n[%s]\n", dir)
+		for _, id := range slices.Sorted(maps.Keys(s[dir])) {
+			b.WriteString(id + "\n")
+			if reason := s[dir][id]; reason != "" {
+				b.WriteString("    equivalent: " + reason + "\n")
+			}
+		}
+	}
+	return b.String()
+}
