@@ -244,6 +244,11 @@ func TestCrossingIsExact(t *testing.T) {
 			t.Errorf("%s: %+v is crossed: %v", name, other.Gap, err)
 		}
 	}
+	none := func(leasehold.Range, table.Entry) bool { return false }
+	twice := want.Rebased(2000, false, none)
+	if got, err := want.Cross(want.Crossing(twice)); err != nil || !slices.Equal(got.Gaps(), twice.Gaps()) {
+		t.Errorf("after two crossings the gaps are %+v, want %+v: %v", got.Gaps(), twice.Gaps(), err)
+	}
 	// A table that does not have the gap before gets the numbers of the crossing.
 	later := *c
 	later.Gap.From = 2
