@@ -194,3 +194,29 @@ func TestSettled(t *testing.T) {
 		})
 	}
 }
+
+// TestConfiguredPromises: a promise is for leases of an entry that was there. Longer and equal leases need none.
+func TestConfiguredPromises(t *testing.T) {
+	timing := func(lease time.Duration) storage.Namespace {
+		return storage.Namespace{Name: "a", Lease: lease, Renew: lease / 4, Drift: 1.2, Promised: time.Hour, Deleted: true}
+	}
+	c := (&storage.Catalog{}).Configured(timing(10 * time.Second))
+	if n := c.Find("a"); n == nil || n.Promised != 0 {
+		t.Fatalf("the new namespace is %+v", n)
+	}
+	for _, step := range []struct{ lease, want time.Duration }{
+		{10 * time.Second, 0}, {20 * time.Second, 0}, {5 * time.Second, 24 * time.Second}, {10 * time.Second, 24 * time.Second},
+	} {
+		c = c.Configured(timing(step.lease))
+		if got := c.Find("a"); got.Promised != step.want {
+			t.Errorf("after a change to %v, %v are promised, want %v", step.lease, got.Promised, step.want)
+		}
+	}
+	deleted := c.Deleted("a")
+	if deleted.Find("a") != nil || !deleted.Entry("a").Deleted || deleted.Entry("a").Promised != 24*time.Second {
+		t.Errorf("the deleted entry is %+v", deleted.Entry("a"))
+	}
+	if c.Deleted("b") != nil || deleted.Deleted("a") != nil {
+		t.Error("a namespace that is not there is deleted")
+	}
+}

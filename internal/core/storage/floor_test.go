@@ -96,10 +96,36 @@ func TestFloorAfterWildClock(t *testing.T) {
 	}
 }
 
+// TestAboveAtItsLimits: which of the three rules applies.
+func TestAboveAtItsLimits(t *testing.T) {
+	const wall, term = 1_800_000_000, 7
+	clock := storage.Clock(wall)
+	if clock != wall<<20 {
+		t.Fatalf("Clock(%d) = %d", wall, clock)
+	}
+	if got := storage.Clock(1); got != 1<<20 {
+		t.Errorf("Clock(1) = %d", got)
+	}
+	for _, test := range []struct{ n, clock, want uint64 }{
+		{clock - 1, clock, clock},
+		{clock, clock, clock + 1<<21},
+		{clock + 1<<30 - 1, clock, clock + 1<<30 - 1 + 1<<21},
+		{clock + 1<<30, clock, clock + 1<<30 + storage.Forgettable(term)}, // the clock was set back
+		{5, 0, 5 + storage.Forgettable(term)},
+	} {
+		if got := storage.Above(test.n, test.clock, term); got != test.want {
+			t.Errorf("Above(%d, %d) = %d, want %d", test.n, test.clock, got, test.want)
+		}
+	}
+}
+
 // Two terms continue the same backup at different numbers.
 func TestForgettable(t *testing.T) {
 	if a, b := storage.Forgettable(7), storage.Forgettable(8); b-a != 1<<20 || a < 1<<40 {
 		t.Errorf("%d in term 7, %d in term 8", a, b)
+	}
+	if a, b := storage.Forgettable(7), storage.Forgettable(7+1<<20); a != b {
+		t.Errorf("%d in term 7, %d a million terms later: terms are milliseconds, and numbers have 53 bits", a, b)
 	}
 }
 

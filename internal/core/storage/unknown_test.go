@@ -29,6 +29,28 @@ func TestTermsDoNotOverlap(t *testing.T) {
 	})
 }
 
+// TestSpent: the last number of a term is not assigned.
+func TestSpent(t *testing.T) {
+	const all = 1 << 20
+	lsn, generation := storage.First(7)
+	for _, test := range []struct {
+		lsn        leasehold.LSN
+		generation leasehold.Generation
+		n          int
+		want       bool
+	}{
+		{lsn, generation, all - 1, false},
+		{lsn, generation, all, true},
+		{lsn + 1, generation, all - 1, true},
+		{lsn, generation + 1, all - 1, true},
+		{lsn + 1, generation + 1, all - 2, false},
+	} {
+		if got := storage.Spent(7, test.lsn, test.generation, test.n); got != test.want {
+			t.Errorf("Spent(%d, %d, %d) = %t", test.lsn-lsn, test.generation-generation, test.n, got)
+		}
+	}
+}
+
 // Generations are fencing tokens in systems with signed integers.
 func TestGenerationsStaySmall(t *testing.T) {
 	in2200 := leasehold.Term(time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli())
