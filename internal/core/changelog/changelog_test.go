@@ -196,6 +196,40 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// TestAcross: only a lookup that can cross the gap, and whose table is the one before it, gets the crossing. The log
+// goes on with the limits that it was given.
+func TestAcross(t *testing.T) {
+	const base = 1000
+	for _, test := range []struct {
+		after   int // LSN before the gap
+		lsn     leasehold.LSN
+		crosses bool
+		want    bool
+	}{
+		{15, 15, true, true},
+		{15, 15, false, false}, // an old version
+		{15, 14, true, false},
+		{15, 16, true, false}, // of a lost history
+		{1, 1, true, true},
+		{0, 0, true, false}, // it has no table
+	} {
+		before := &keeper{table: table.New()}
+		before.grant(test.after)
+		k := &keeper{table: before.table.Rebased(base, false, func(leasehold.Range, table.Entry) bool { return false })}
+		crossing := before.table.Crossing(k.table)
+		k.log = changelog.NewAcross(crossing, 5, time.Minute)
+		reply := &protocol.LookupReply{}
+		kind := k.log.FillReply(0, &protocol.LookupRequest{LSN: test.lsn, Crosses: test.crosses}, k.table, k.table.Clone, reply)
+		if crossed := kind == changelog.Changes && reply.Crossing == crossing && reply.Snapshot == nil; crossed != test.want || !crossed && reply.Snapshot == nil {
+			t.Errorf("%+v: kind %d, crossing %v", test, kind, reply.Crossing)
+		}
+		k.append(0, 2)
+		if got := k.reply(30*second, base+1); got != "1002 to 1002" {
+			t.Errorf("after the gap: %q", got)
+		}
+	}
+}
+
 // A reply is not modified by later appends and truncations.
 func TestRepliesAreImmutable(t *testing.T) {
 	k := newKeeper(4, time.Minute)
