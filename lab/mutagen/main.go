@@ -47,7 +47,10 @@ func (c campaign) run(ctx context.Context) error {
 	if c.page {
 		return publish(nil, nil)
 	}
-	chosen := targets
+	chosen := slices.Clone(targets)
+	if c.base != "" {
+		c.shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+	}
 	if c.dir != "" {
 		t, err := findTarget(c.dir)
 		if err != nil {
@@ -118,9 +121,12 @@ func (c campaign) pending(p *pkg, r results, reasons map[string]string) []*mutan
 		result := r.of(m)
 		return result != "" && (!c.again || !isSurvivor(result))
 	})
-	random := rand.New(rand.NewPCG(c.seed, 0)) //nolint:gosec // reproducible
-	random.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
+	c.shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
 	return pending
+}
+
+func (c campaign) shuffle(n int, swap func(i, j int)) {
+	rand.New(rand.NewPCG(c.seed, 0)).Shuffle(n, swap) //nolint:gosec // reproducible
 }
 
 func (c campaign) runAll(ctx context.Context, t target, p *pkg, r results, pending []*mutant) error {

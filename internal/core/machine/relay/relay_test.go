@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -334,4 +335,40 @@ func TestForwardsMoves(t *testing.T) {
 		t.Errorf("entry %+v, want holder bob, generation 4, lost at LSN 3", e)
 	}
 	s.request(100*ms, 7, 4, "answer 7: #9, changes 4 to 5, 120ms old")
+}
+
+// TestLeaderRefuses: requests that wait for the first table are rejected if the leader refuses, and are not answered
+// later. With a table they wait on.
+func TestLeaderRefuses(t *testing.T) {
+	refused := relay.Upstream{Event: lookup.Refused{From: "boss", Kind: leasehold.ErrNotFound}}
+	s := newStandby(t)
+	s.request(10*ms, 7, 0)
+	s.request(20*ms, 8, 0)
+	s.step(100*ms, relay.Upstream{Event: lookup.Failed{From: "boss"}})
+	actions, _ := s.machine.Step(110*ms, refused)
+	if !slices.ContainsFunc(actions, func(a relay.Action) bool { n, ok := a.(relay.Note); return ok && n.What == lookup.NoteRefused }) {
+		t.Errorf("no note of the refusal: %v", actions)
+	}
+	s.compare(110*ms, "refusal", actions, []string{"reject 7", "reject 8"})
+	s.step(120*ms, refused)
+	s.receive(200*ms, s.current(0))
+
+	s = standbyAt(t, 2)
+	s.request(100*ms, 7, 4)
+	s.step(110*ms, refused)
+	s.receive(200*ms, s.changes(2, 4), "broadcast: changes 2 to 4", "answer 7: #9, current at 4, 240ms old")
+}
+
+// TestDefaults: at most 4,096 requests wait.
+func TestDefaults(t *testing.T) {
+	m, err := relay.New(0, relay.Config{Namespace: "n", Self: "me", Limits: protocol.DefaultLimits, Drift: 1.2, Rand: rand.New(rand.NewPCG(1, 2))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &standby{t: t, machine: m}
+	s.advance(0, "ask from 0")
+	for i := range uint64(4096) {
+		s.request(10*ms, i+1, 0)
+	}
+	s.request(10*ms, 9999, 0, "reject 9999")
 }
