@@ -359,6 +359,17 @@ func TestLeaderRefuses(t *testing.T) {
 	s.receive(200*ms, s.changes(2, 4), "broadcast: changes 2 to 4", "answer 7: #9, current at 4, 240ms old")
 }
 
+// TestPolls: any interval of requests to the leader is possible.
+func TestPolls(t *testing.T) {
+	for _, poll := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second, 20 * time.Second, time.Hour} {
+		cfg := config()
+		cfg.Poll = poll
+		if _, err := relay.New(0, cfg); err != nil {
+			t.Errorf("with a poll each %v: %v", poll, err)
+		}
+	}
+}
+
 // TestDefaults: at most 4,096 requests wait.
 func TestDefaults(t *testing.T) {
 	m, err := relay.New(0, relay.Config{Namespace: "n", Self: "me", Limits: protocol.DefaultLimits, Drift: 1.2, Rand: rand.New(rand.NewPCG(1, 2))})
