@@ -150,8 +150,79 @@ func TestLeaderHints(t *testing.T) {
 }
 
 func TestConfigRefuses(t *testing.T) {
-	for _, cfg := range []bylease.Config{{}, {Self: "me", Drift: 0.5}, {Self: "me", Drift: 11}, {Self: "me", Fade: -1}} {
+	for _, cfg := range []bylease.Config{{}, {Self: "me", Drift: 0.5}, {Self: "me", Drift: 11}, {Self: "me", Fade: -1}, {Self: "me", Remember: -1}} {
 		if _, err := bylease.New(cfg); leasehold.KindOf(err) != leasehold.ErrInvalid {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+// all is step with all actions, notes included, and the wake time.
+func (c *candidate) all(now mono.Instant, e any, wake mono.Instant, want ...byrecord.Action) {
+	c.t.Helper()
+	var got []byrecord.Action
+	var next mono.Instant
+	switch e := e.(type) {
+	case bylease.Event:
+		got, next = c.m.StepLease(now, e)
+	case byrecord.Event:
+		got, next = c.m.Step(now, e)
+	default:
+		got, next = c.m.Advance(now)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || next != wake {
+		c.t.Errorf("at %v, %T: wake %v, want %v (-want +got):\n%s", now, e, next, wake, diff)
+	}
+}
+
+// TestTermsInFull: every action and wake time of some terms.
+func TestTermsInFull(t *testing.T) {
+	c := newCandidate(t)
+	c.all(0, bylease.Leads{Manager: "other", Term: 5}, 3*second)
+	c.all(second, bylease.Leads{Manager: "other", Term: 5}, 4*second)
+	c.all(4*second, nil, mono.Never) // the hint has faded
+	c.all(4*second, byrecord.Outranked{By: 99, Manager: true}, mono.Never)
+	c.all(4*second, bylease.Appointed{Term: 7, Until: 6 * second}, 6*second,
+		byrecord.Note{What: byrecord.NoteElected, Term: 7}, byrecord.Lead{Term: 7, Until: 6 * second})
+	if c.m.Stale(6*second-1) || !c.m.Stale(6*second) {
+		t.Error("a leader is known as long as its lease is valid")
+	}
+	c.all(6*second, nil, mono.Never, byrecord.Note{What: byrecord.NoteLapsed})
+	c.all(7*second, nil, mono.Never)
+	c.all(7*second, bylease.Extended{Term: 7, Until: 7 * second}, mono.Never, byrecord.Extend{Until: 7 * second}) // too late
+	c.all(7*second, bylease.Extended{Term: 7, Until: 9 * second}, 9*second,
+		byrecord.Note{What: byrecord.NoteRegained}, byrecord.Extend{Until: 9 * second})
+	c.all(8*second, bylease.Extended{Term: 7, Until: 10 * second}, 10*second, byrecord.Extend{Until: 10 * second})
+	c.all(8*second, bylease.Extended{Term: 7, Until: 10 * second}, 10*second)
+	c.all(8*second, bylease.Extended{Term: 8, Until: 12 * second}, 10*second)
+	c.all(8*second, byrecord.Slept{}, mono.Never, byrecord.Note{What: byrecord.NoteSlept, Term: 7}, byrecord.StepDown{})
+	c.all(8*second, bylease.Leads{Manager: "me", Term: 7}, mono.Never) // an old hint
+	c.all(9*second, bylease.Leads{Manager: "other", Term: 8}, 12*second)
+	c.all(9*second, bylease.Appointed{Term: 9, Until: 9 * second}, mono.Never,
+		byrecord.Note{What: byrecord.NoteElected, Term: 9}, byrecord.Lead{Term: 9, Until: 9 * second}) // too late
+	c.all(9*second, byrecord.Deposed{By: 10}, mono.Never,
+		byrecord.Note{What: byrecord.NoteDeposed, Term: 10, OwnTerm: 9}, byrecord.StepDown{})
+	c.all(9*second, bylease.Appointed{Term: 11, Until: 20 * second}, 20*second,
+		byrecord.Note{What: byrecord.NoteElected, Term: 11}, byrecord.Lead{Term: 11, Until: 20 * second})
+	c.all(10*second, byrecord.Outranked{By: 12, Manager: true}, mono.Never,
+		byrecord.Note{What: byrecord.NoteOutranked, Term: 12, OwnTerm: 11}, byrecord.StepDown{Above: 12})
+	c.all(10*second, bylease.Appointed{Term: 13, Until: 400 * second}, 400*second,
+		byrecord.Note{What: byrecord.NoteElected, Term: 13}, byrecord.Lead{Term: 13, Until: 400 * second})
+	c.all(301*second, byrecord.Outranked{By: 14}, 400*second, byrecord.Note{What: byrecord.NoteDisbelieved, Term: 14, OwnTerm: 13})
+	c.all(302*second, byrecord.Outranked{By: 14}, 400*second)
+	c.all(303*second, bylease.Dismissed{}, mono.Never, byrecord.Note{What: byrecord.NoteDismissed, Term: 13}, byrecord.StepDown{})
+	c.all(304*second, bylease.Appointed{Term: 15, Until: 310 * second}, 310*second,
+		byrecord.Note{What: byrecord.NoteElected, Term: 15}, byrecord.Lead{Term: 15, Until: 310 * second})
+	c.all(305*second, byrecord.Resign{}, mono.Never, byrecord.Note{What: byrecord.NoteResigning, Term: 15}, byrecord.StepDown{})
+	c.all(306*second, bylease.Dismissed{}, mono.Never, byrecord.Resigned{})
+
+	standby := newCandidate(t)
+	standby.all(0, byrecord.Resign{}, mono.Never, byrecord.Resigned{})
+}
+
+func TestConfigAccepts(t *testing.T) {
+	for _, cfg := range []bylease.Config{{Self: "me", Drift: 1}, {Self: "me", Drift: 10}, {Self: "me", Fade: 1, Remember: 1}} {
+		if _, err := bylease.New(cfg); err != nil {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
