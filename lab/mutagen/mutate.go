@@ -96,7 +96,7 @@ func (f *function) number() {
 
 // unobserved matches calls that tests need not observe: logs, texts of errors, failpoints, and assertions, which
 // fail only if another bug exists.
-var unobserved = regexp.MustCompile(`^((\w+\.)*(log|logger|Log|Logger|slog|failpoint)\.\w+(\(.*\)\.\w+)*|panic|(\w+\.)?Errorf|errors\.New|fmt\.S?[Pp]rintf?)$`)
+var unobserved = regexp.MustCompile(`^((\w+\.)*(log|logger|Log|Logger|slog|failpoint)\.\w+(\(.*\)\.\w+)*|panic|(\w+\.)?(Errorf|bad|refuse)|errors\.New|fmt\.S?[Pp]rintf?)$`)
 
 func (f *function) visit(n ast.Node) bool {
 	switch n := n.(type) {
