@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/table"
+	"github.com/leasehold-dev/leasehold/partition"
 )
 
 // limits are small, so that a test can reach them.
@@ -273,5 +274,49 @@ func TestTimingPresets(t *testing.T) {
 				t.Errorf("Hold is %v, want %v, rounded up", got, c.hold)
 			}
 		})
+	}
+}
+
+// TestLimitsAreInclusive: each limit itself is valid.
+func TestLimitsAreInclusive(t *testing.T) {
+	for _, timing := range []protocol.Timing{
+		{Lease: protocol.MinLease, Renew: protocol.MinRenew, Drift: 1},
+		{Lease: protocol.MaxLease, Renew: protocol.MaxLease / 2, Drift: protocol.MaxDrift},
+	} {
+		if err := timing.Validate(); err != nil {
+			t.Errorf("%+v: %v", timing, err)
+		}
+	}
+	request := protocol.LeaseRequest{Namespace: "n", Holder: goodHolder(), Seq: 1, Load: partition.MaxRate}
+	if err := request.Validate(limits); err != nil {
+		t.Error(err)
+	}
+	crossing := func(silent, unproven int) *protocol.LookupReply {
+		return &protocol.LookupReply{Namespace: "n", Term: 1, LSN: 7, Crossing: &table.Crossing{
+			Gap: table.Gap{Base: 7}, Silent: make([]leasehold.Session, silent), Unproven: make([]leasehold.Key, unproven),
+		}}
+	}
+	if err := crossing(1, 1).Validate(limits); err != nil {
+		t.Error(err)
+	}
+	if err := crossing(2, 1).Validate(limits); !errors.Is(err, leasehold.ErrLimit) {
+		t.Errorf("a crossing with three entries: %v", err)
+	}
+	both := crossing(0, 0)
+	both.Snapshot = tableAt(t, 7, 1)
+	if err := both.Validate(limits); !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("a crossing and a snapshot: %v", err)
+	}
+	one := &protocol.LookupReply{Namespace: "n", Term: 1, LSN: 1, Crossing: &table.Crossing{}, Changes: []table.Change{{LSN: 1}}}
+	if err := one.Validate(limits); !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("a crossing and one change: %v", err)
+	}
+	leaving := protocol.LeaseRequest{Namespace: "n", Holder: goodHolder(), Seq: 1, Leaving: true, Leases: []leasehold.Lease{{Generation: 1}}}
+	if err := leaving.Validate(limits); !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("leaving with one lease: %v", err)
+	}
+	held := &protocol.LookupReply{Namespace: "n", Term: 1, LSN: 1, Changes: []table.Change{{LSN: 1, Holder: goodHolder()}}}
+	if err := held.Validate(limits); err != nil {
+		t.Errorf("a change with a holder: %v", err)
 	}
 }

@@ -65,3 +65,32 @@ func TestClockBeyondTheBound(t *testing.T) {
 		})
 	}
 }
+
+// TestClockChangesItsRate: an owner whose clock becomes too slow after an hour detects it within two windows of four
+// leases. The hour before does not hide it.
+func TestClockChangesItsRate(t *testing.T) {
+	s := newServer(t)
+	const hour = mono.Instant(time.Hour)
+	window := mono.Instant(4 * 10 * time.Second)
+	for now, first := mono.Instant(0), true; ; first = false {
+		now = now.Add(5 * time.Millisecond)
+		r := s.reply(offer(0, 0, 1, first))
+		r.Clock = now + max(0, now-hour) // it is twice as fast as the owner's after an hour
+		noticed := slices.ContainsFunc(s.receive(now, r), func(a owner.Action) bool {
+			n, is := a.(owner.Note)
+			return is && n.What == owner.NoteClockSlow
+		})
+		switch {
+		case noticed && now < hour:
+			t.Fatalf("a good clock is called slow at %v", now)
+		case noticed:
+			return
+		case now > hour+2*window:
+			t.Fatalf("not detected at %v", now)
+		}
+		for seq := s.request.Seq; s.request.Seq == seq; {
+			now = max(now, s.wake)
+			s.did(s.machine.Advance(now))
+		}
+	}
+}

@@ -106,6 +106,23 @@ func TestKeepSuspended(t *testing.T) {
 	s.want(onlySuspension(s.did(s.machine.Advance(end))), "kept too long", "serve nothing", "revoked 0-20@1: expired")
 }
 
+// TestKeptWithoutLimit: by default suspended leases are kept until a leader replies, after an outage of any length.
+func TestKeptWithoutLimit(t *testing.T) {
+	s := newMoverKeeping(t, 0, lease(0, 20, 1))
+	now := s.machine.View().Until
+	for end := now.Add(24 * time.Hour); now < end; now = s.wake {
+		s.did(s.machine.Advance(now))
+		if !s.machine.Suspended() || s.wake <= now {
+			t.Fatalf("at %v: suspended %t, next wake %v", now, s.machine.Suspended(), s.wake)
+		}
+	}
+	now = s.ask(now)
+	if r := s.request; !r.Suspended || len(r.Leases) != 1 {
+		t.Errorf("after a day it claims %v, suspended: %t", r.Leases, r.Suspended)
+	}
+	s.want(s.receive(now, s.reply(offer(0, 20, 1, false))), "serve 0-20@1", "resumed", "resumedleases")
+}
+
 // An owner that closes during an outage does not wait for a leader.
 func TestPartingWhileSuspended(t *testing.T) {
 	s, until := suspendedServer(t)
