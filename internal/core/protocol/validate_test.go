@@ -319,4 +319,12 @@ func TestLimitsAreInclusive(t *testing.T) {
 	if err := held.Validate(limits); err != nil {
 		t.Errorf("a change with a holder: %v", err)
 	}
+	held.LSN, held.Changes = 2, append(held.Changes, table.Change{LSN: 3})
+	if err := held.Validate(limits); !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("a change with a holder before one with a wrong LSN: %v", err)
+	}
+	heard := protocol.LeaseRequest{Namespace: "n", Holder: goodHolder(), Seq: 1, Heard: 1}
+	if err := heard.Validate(limits); !errors.Is(err, leasehold.ErrInvalid) {
+		t.Errorf("the first message is acknowledged without a term: %v", err)
+	}
 }
