@@ -20,8 +20,9 @@
 //
 // target.go lists the packages and the stages of each: first its own tests, then tests of packages that use it, or
 // worlds of a simulator. stage.go records which functions each test runs, and runs only these tests against a
-// mutant, the fast ones first. A mutant in a function that no stage runs survives without a run. A process that
-// needs several times the CPU time of the original counts as killed.
+// mutant, the fast ones first. Tests that need more than three seconds, or fail on their own, are not used. A mutant in
+// a function that no stage runs survives without a run. A process that needs several times the CPU time of the
+// original, or is blocked, counts as killed.
 //
 // # Results
 //
@@ -32,7 +33,7 @@
 //	Set.Add: delete: s.sorted = false
 //	    equivalent: the caller sorts
 //
-// Kill rates, without equivalent mutants, are in rates.json, and docs/MUTANTS.md is generated from it. A package has
+// After such a change, run the command with -page. Kill rates, without equivalent mutants, are in rates.json, and docs/MUTANTS.md is generated from it. A package has
 // a floor, its best rate so far: a test fails if the rate is lower.
 //
 // # Why not a published tool

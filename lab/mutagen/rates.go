@@ -82,7 +82,8 @@ func readRates() (rates map[string]rate, err error) {
 	return rates, json.Unmarshal(text, &rates)
 }
 
-// publish writes the survivors and rates, with those of a package if there is one, and the page.
+// publish writes the survivors and rates, with those of a package if there is one, and the page. A smaller sample does
+// not replace a larger one. Survivors that do not exist any more are dropped.
 func publish(p *pkg, r results) error {
 	s, err := readSurvivors()
 	if err != nil {
@@ -93,15 +94,24 @@ func publish(p *pkg, r results) error {
 		return err
 	}
 	if p != nil {
+		before := rates[p.dir]
 		s.update(p, r)
-		rates[p.dir] = measure(p, r, rates[p.dir])
+		now := measure(p, r, before).without(s[p.dir])
+		fmt.Printf("%s: %d of %d mutants run, %d killed, %d equivalent, %d open: %.1f %%\n", p.dir, now.Run, now.Mutants, now.killed(), now.Equivalent, now.open(), now.percent())
+		if now.Run < now.Mutants && now.Run < before.Run {
+			fmt.Printf("not published: %d were run before\n", before.Run)
+			return nil
+		}
+		rates[p.dir] = now
 	}
 	for dir, of := range rates {
+		gone, err := s.dropGone(dir)
+		if err != nil {
+			return err
+		}
+		of.Mutants -= gone
+		of.Run -= gone
 		rates[dir] = of.without(s[dir])
-	}
-	if p != nil {
-		now := rates[p.dir]
-		fmt.Printf("%s: %d of %d mutants run, %d killed, %d equivalent, %d open: %.1f %%\n", p.dir, now.Run, now.Mutants, now.killed(), now.Equivalent, now.open(), now.percent())
 	}
 	if err := os.WriteFile(survivorsFile, []byte(s.String()), 0o600); err != nil {
 		return err
@@ -123,8 +133,8 @@ share of mutants that a test or a world detects. Equivalent mutants, which chang
 ` + "`lab/mutagen/survivors.txt`" + ` lists them with the reason, and the open survivors, which need a test. ` + "`lab/mutagen/doc.go`" + ` has
 the method and the commands.
 
-The floor is the best rate of a complete run so far: a test fails if the rate is lower. A rate of a part of the mutants is
-one of a random sample.
+The floor is the best rate of a complete run so far: a test fails if the rate is lower. If not all mutants of a package
+were run, the rate is that of a random sample, and there is no floor.
 
 `
 
@@ -138,13 +148,17 @@ func page(rates map[string]rate) string {
 		r := rates[dir]
 		own := r.Killed[ownTests]
 		t, _ := findTarget(dir)
-		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %d | %d | %.1f %% | %.1f %% | %.0f %% | %s |\n", dir, r.Mutants, r.Run, own, r.killed()-own, r.Equivalent, r.open(), r.percent(), r.Floor, t.goal, r.Date)
+		floor := "sample"
+		if r.Run == r.Mutants {
+			floor = fmt.Sprintf("%.1f %%", r.Floor)
+		}
+		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %d | %d | %.1f %% | %s | %.0f %% | %s |\n", dir, r.Mutants, r.Run, own, r.killed()-own, r.Equivalent, r.open(), r.percent(), floor, t.goal, r.Date)
 		total.Mutants += r.Mutants
 		total.Run += r.Run
 		total.Equivalent += r.Equivalent
 		total.Killed = map[string]int{ownTests: total.Killed[ownTests] + own, "": total.Killed[""] + r.killed() - own}
 	}
-	fmt.Fprintf(&b, "| all | %d | %d | %d | %d | %d | %d | %.1f %% | | | |\n", total.Mutants, total.Run, total.Killed[ownTests], total.Killed[""], total.Equivalent, total.open(), total.percent())
+	fmt.Fprintf(&b, "| all | %d | %d | %d | %d | %d | %d | | | | |\n", total.Mutants, total.Run, total.Killed[ownTests], total.Killed[""], total.Equivalent, total.open())
 	if missing := unmeasured(rates); len(missing) > 0 {
 		b.WriteString("\nNot run yet: " + strings.Join(missing, ", ") + ".\n")
 	}

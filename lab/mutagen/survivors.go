@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -57,6 +58,33 @@ func (s survivors) update(p *pkg, r results) {
 			s[p.dir][m.id()] = reason
 		}
 	}
+}
+
+// dropGone removes the survivors of a package that do not exist any more, and returns their number.
+func (s survivors) dropGone(dir string) (gone int, err error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return 0, err
+	}
+	exist := make(map[string]bool)
+	for _, name := range names {
+		text, err := os.ReadFile(name) //nolint:gosec // a file of the checkout
+		if err != nil {
+			return 0, err
+		}
+		file, err := parse(name, string(text))
+		if err != nil {
+			return 0, err
+		}
+		for _, f := range file.functions() {
+			for _, m := range f.mutants {
+				exist[m.id()] = true
+			}
+		}
+	}
+	before := len(s[dir])
+	maps.DeleteFunc(s[dir], func(id, _ string) bool { return !exist[id] })
+	return before - len(s[dir]), nil
 }
 
 func (s survivors) String() string {
