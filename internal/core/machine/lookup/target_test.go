@@ -92,3 +92,102 @@ func TestLearnedManagers(t *testing.T) {
 		t.Errorf("the next request goes to %q, want one of the managers", got)
 	}
 }
+
+// answer returns the reply of a manager to a request, with an age in seconds. These targets call one above 1 s old.
+func answer(from storage.ManagerID, leads bool, age int) *protocol.LookupReply {
+	return &protocol.LookupReply{Leader: from, Leads: leads, Age: time.Duration(age) * time.Second}
+}
+
+// An old answer passes the request on. If no other manager answers, the next requests go to the others first, and to the
+// source of the old answer last.
+func TestTargetOfAnOldAnswer(t *testing.T) {
+	for seed := range uint64(20) {
+		tg := newTarget([]storage.ManagerID{"a", "b", "c"}, time.Second, rand.New(rand.NewPCG(seed, 0)))
+		old := tg.choose("", &protocol.LookupRequest{Seq: 1})
+		if !tg.answered(answer(old, false, 2)) || tg.current == old {
+			t.Fatalf("the request to %s, with an old answer, is not passed on", old)
+		}
+		sent := []storage.ManagerID{tg.choose(old, &protocol.LookupRequest{Seq: 2})}
+		for range 2 {
+			passed, pending := tg.failed(tg.current)
+			if !passed || !pending {
+				t.Fatalf("after failures of %v the request is not passed on", sent)
+			}
+			sent = append(sent, tg.current)
+		}
+		if sent[2] != old || sent[0] == sent[1] {
+			t.Errorf("%s was old: the next request went to %v, want it last", old, sent)
+		}
+		if passed, pending := tg.failed(tg.current); passed || pending {
+			t.Error("a request is pending after all managers have failed")
+		}
+		if tg.answered(answer(old, false, 2)) {
+			t.Error("a request is passed on although all answers are old")
+		}
+		if passed, pending := tg.failed(old); passed || pending {
+			t.Error("a request is pending after its answer")
+		}
+	}
+}
+
+// A failure of a manager that has not the request changes nothing.
+func TestTargetIgnoresOtherFailures(t *testing.T) {
+	tg := newTarget([]storage.ManagerID{"a", "b"}, time.Second, rand.New(rand.NewPCG(1, 0)))
+	current := tg.choose("", &protocol.LookupRequest{Seq: 1})
+	other := storage.ManagerID("a")
+	if current == other {
+		other = "b"
+	}
+	if passed, pending := tg.failed(other); passed || !pending || tg.current != current {
+		t.Errorf("passed %t, pending %t, to %s", passed, pending, tg.current)
+	}
+}
+
+// A lookup stays with a standby for 360 to 720 answers, and with a leader for at most 8, and longer after each return.
+func TestTargetStays(t *testing.T) {
+	stays := func(leads bool, returns int) (shortest, longest int) {
+		shortest = StandbyStay
+		for seed := range uint64(500) {
+			tg := newTarget([]storage.ManagerID{"a", "b", "c"}, time.Second, rand.New(rand.NewPCG(seed, 0)))
+			tg.returns = returns
+			tg.choose("", &protocol.LookupRequest{Seq: 1})
+			tg.answered(answer("a", leads, 0))
+			if stay := tg.stay + 1; stay > 0 && !tg.leaving {
+				shortest, longest = min(shortest, stay), max(longest, stay)
+			}
+		}
+		return shortest, longest
+	}
+	for _, test := range []struct {
+		leads                 bool
+		returns               int
+		least, shortest, most int // the shortest of all stays is from least to shortest
+	}{
+		{false, 0, 361, 380, 720}, {true, 0, 1, 2, 8}, {true, 1, 9, 10, 16}, {true, 4, 65, 70, 128}, {true, 9, 65, 70, 128},
+	} {
+		if shortest, longest := stays(test.leads, test.returns); shortest < test.least || shortest > test.shortest || longest > test.most || longest < test.most*9/10 {
+			t.Errorf("leads %t after %d returns: stays from %d to %d answers, want %d to %d", test.leads, test.returns, shortest, longest, test.least, test.most)
+		}
+	}
+}
+
+// A lookup does not leave a standby for the leader.
+func TestTargetDoesNotLeaveForTheLeader(t *testing.T) {
+	tg := newTarget([]storage.ManagerID{"a", "b"}, time.Second, rand.New(rand.NewPCG(1, 0)))
+	tg.source, tg.leader = "a", "b"
+	for range 100 {
+		if tg.leaves() {
+			t.Fatal("it leaves the only standby")
+		}
+	}
+	tg.leader = ""
+	left := 0
+	for range 1000 {
+		if tg.leaves() {
+			left++
+		}
+	}
+	if left < 400 || left > 600 {
+		t.Errorf("it leaves one of two standbys %d times in 1,000, want half", left)
+	}
+}
