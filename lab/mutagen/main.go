@@ -78,16 +78,16 @@ func (c campaign) runTarget(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
+	r, err := readResults(p)
+	if err != nil {
+		return err
+	}
 	if c.base != "" {
 		if err := p.keepChanged(ctx, c.base); err != nil {
 			return err
 		}
 	}
 	if err := p.check(); err != nil {
-		return err
-	}
-	r, err := readResults(p)
-	if err != nil {
 		return err
 	}
 	listed, err := readSurvivors()
