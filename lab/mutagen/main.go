@@ -19,7 +19,7 @@ func main() {
 	var c campaign
 	flag.StringVar(&c.dir, "package", "", "run the mutants of this `directory` only")
 	flag.StringVar(&c.base, "changed", "", "run only mutants of functions that differ from this `commit`; fail if one survives that survivors.txt does not list")
-	flag.BoolVar(&c.again, "again", false, "run survivors again")
+	flag.BoolVar(&c.again, "again", false, "run survivors again, and nothing else")
 	flag.BoolVar(&c.page, "page", false, "only write docs/MUTANTS.md and the rates, after a change of survivors.txt")
 	flag.BoolVar(&c.list, "list", false, "print the mutants instead of running them")
 	flag.Uint64Var(&c.seed, "seed", 1, "order of the mutants")
@@ -118,8 +118,10 @@ func (c campaign) pending(p *pkg, r results, reasons map[string]string) []*mutan
 		if r.of(m) == "" && reasons[m.id()] != "" {
 			r.set(m, survived)
 		}
-		result := r.of(m)
-		return result != "" && (!c.again || !isSurvivor(result))
+		if c.again {
+			return !isSurvivor(r.of(m))
+		}
+		return r.of(m) != ""
 	})
 	c.shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
 	return pending

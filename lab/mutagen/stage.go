@@ -108,7 +108,20 @@ func (b *binary) record(ctx context.Context, file string) error {
 		b.runs = append(b.runs, run{name, took, strings.Fields(string(reached))})
 	}
 	slices.SortStableFunc(b.runs, func(x, y run) int { return cmp.Compare(x.took.cpu, y.took.cpu) })
-	return nil
+	return b.runTogether(ctx)
+}
+
+// runTogether checks that the tests pass together without a mutant: otherwise every mutant would seem to be killed.
+func (b *binary) runTogether(ctx context.Context) error {
+	var names []string
+	var usual usage
+	for _, r := range b.runs {
+		names, usual = append(names, r.test), usual.plus(r.took)
+	}
+	if failed, _, err := b.run(ctx, names, usual, "MUTANT=0"); failed && err == nil && len(names) > 0 {
+		return fmt.Errorf("%s: the tests fail without a mutant", b.name)
+	}
+	return ctx.Err()
 }
 
 // kills reports whether a test of the stage fails with a mutant, and whether any runs the function at all.
