@@ -151,7 +151,11 @@ func (f *function) replace(operator string, n ast.Node, by string) {
 func (f *function) remove(n ast.Node) { f.replace("delete", n, "") }
 
 func (f *function) add(operator string, from, to token.Pos, by string) {
-	change := brief(f.file.slice(from, to))
+	text := f.file.slice(from, to)
+	if strings.Contains(text, "failpoint.") {
+		return
+	}
+	change := brief(text)
 	if by != "" {
 		change += " => " + brief(by)
 	}

@@ -368,6 +368,25 @@ func TestDeathWithoutAuthority(t *testing.T) {
 	l.wantOutcome(l.report(noticeOf(b.holder)), protocol.DeathRecorded)
 }
 
+// A successor verifies a notice by the hash that any range of the session has: the session may have announced it after
+// its first grant.
+func TestDeathHashOfALaterGrant(t *testing.T) {
+	plain := &table.Holder{Owner: "b", Session: leasehold.Session{2}, Addr: "b", Weight: 1}
+	supervised := *plain
+	supervised.DeathHash = tokenOf(plain.Session).Hash()
+	cfg := poolConfig()
+	cfg.Namespace = paperNamespace
+	m, err := manager.New(0, cfg, 2, mono.Never, &storage.State{Term: 2, Changes: []table.Change{
+		{LSN: 1, Kind: table.Granted, Range: leasehold.Range{Limit: middle}, Generation: 1, Holder: plain},
+		{LSN: 2, Kind: table.Granted, Range: leasehold.Range{Start: middle}, Generation: 2, Holder: &supervised},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &paperLeader{t: t, machine: m}
+	l.wantOutcome(l.report(noticeOf(plain)), protocol.DeathRecorded)
+}
+
 // Notices and deaths are bounded.
 func TestDeathsAreBounded(t *testing.T) {
 	l := newPaperLeader(t, func(c *manager.Config) { c.MaxOwners = 4 })
