@@ -96,6 +96,28 @@ func TestFloorAfterWildClock(t *testing.T) {
 	}
 }
 
+// TestNextFloorAtItsLimits: without a clock the floor is above that of the last record's clock. A record without a clock,
+// or one that is too far ahead, moves no floor ahead.
+func TestNextFloorAtItsLimits(t *testing.T) {
+	const wall, longest = 1_800_000_000, 1 << 42
+	written := storage.Clock(wall - 9)
+	for _, test := range []struct {
+		name string
+		last storage.Record
+		wall int64
+		want uint64
+	}{
+		{"no clock", storage.Record{At: wall - 9, Floor: 5}, 0, written + storage.Forgettable(4)},
+		{"no clock of the last record", storage.Record{Floor: 1000}, wall, storage.Clock(wall)},
+		{"just not too far ahead", storage.Record{At: wall - 9, Floor: written + longest - 1}, wall, storage.Clock(wall) + longest - 1},
+		{"too far ahead", storage.Record{At: wall - 9, Floor: written + longest}, wall, written + longest + storage.Forgettable(4)},
+	} {
+		if got := storage.NextFloor(test.last, 0, test.wall, 4); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
 // TestAboveAtItsLimits: which of the three rules applies.
 func TestAboveAtItsLimits(t *testing.T) {
 	const wall, term = 1_800_000_000, 7
