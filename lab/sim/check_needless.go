@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
@@ -20,8 +21,8 @@ type ended struct {
 // checkNeedless is I11 at the store. If a lease ends with its state, its process
 // has ended, or has dropped it for a reason of its own or because of a recall, or
 // its range goes to another owner next. No outage of managers, store or network, and no failover,
-// costs a living owner its state. While the policy is broken there is no check, because no plan
-// gives the range to another owner. A commit can take effect long after the leader sent it.
+// costs a living owner its state. While the policy is broken, and until the plan after that, there is no check, because
+// no plan gives the range to another owner. A commit can take effect long after the leader sent it.
 func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change, sent int64) {
 	if c.Kind != table.Vacated {
 		t.moveCarried(c)
@@ -34,7 +35,7 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change, sent int64) 
 	if o.store.era > 0 {
 		return // a restored store may have lost leases, which costs their state
 	}
-	if o.nemesis.policyBroken || o.deleted(s) {
+	if o.unplanned() || o.deleted(s) {
 		return
 	}
 	o.Checks[I11Needless]++
@@ -44,6 +45,12 @@ func (o *oracle) checkNeedless(s *space, t *truth, c *table.Change, sent int64) 
 	if h := s.home[c.Holder.Session]; o.keepsState(h, t, c) {
 		t.ending = append(t.ending, ended{leasehold.Lease{Range: c.Range, Generation: c.Generation}, c.Holder, h.label, sent})
 	}
+}
+
+// unplanned reports whether the policy is broken, or was when it was last asked for a plan.
+func (o *oracle) unplanned() bool {
+	at := o.nemesis.misplannedAt
+	return o.nemesis.policyBroken || at != 0 && time.Duration(o.Now-at) < 2*simTiming().Renew
 }
 
 // keepsState reports whether the owner of a lease that ends, or the target of its move, still has the state.

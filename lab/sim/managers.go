@@ -349,6 +349,7 @@ func (p policy) Assign(in partition.Input) (partition.Assignment, error) {
 	if !p.nemesis.policyBroken {
 		return p.Policy.Assign(in)
 	}
+	p.nemesis.misplannedAt = p.nemesis.world.Now
 	if p.nemesis.world.Chance(2) {
 		return nil, leasehold.Errorf("policy", leasehold.ErrInternal, "", "broken by the nemesis")
 	}

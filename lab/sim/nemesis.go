@@ -23,9 +23,10 @@ type nemesis struct {
 	*world
 	healed       bool
 	starving     bool
-	policyBroken bool // the partition policy returns errors and invalid assignments
-	upcalls      bool // functions of applications fail or hang
-	beyond       bool // some owner's clock is or was too slow
+	policyBroken bool  // the partition policy returns errors and invalid assignments
+	misplannedAt int64 // when it last did; the next plan follows after a renewal interval
+	upcalls      bool  // functions of applications fail or hang
+	beyond       bool  // some owner's clock is or was too slow
 
 	failover *failover // nil if there is none
 
