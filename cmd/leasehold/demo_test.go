@@ -43,6 +43,9 @@ func TestDemo(t *testing.T) {
 
 // TestDemoWithoutSupervisor: the keys of a killed owner wait until its leases expire.
 func TestDemoWithoutSupervisor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: it waits for leases to expire")
+	}
 	r := runDemo(t, demo.Disk, "--no-supervisor", "--lease", "6s")
 	const shortest = 5000 // ms: a lease of 6 s that is renewed every 600 ms
 	if r.Supervised || r.RecoveryMaxMillis < shortest || r.LossesFor["expired"] == 0 {
