@@ -61,7 +61,9 @@ func Run(ctx context.Context, cfg Config) (Exit, error) {
 	done := make(chan struct{})
 	defer close(done)
 	go s.forward(done)
-	time.AfterFunc(trimDelay, trim)
+	for _, d := range trimDelays {
+		defer time.AfterFunc(d, trim).Stop()
+	}
 	exit, deaths, err := s.wait()
 	s.tty.take(s.pid) // of a process group that has ended
 	cfg.report(notices, deaths)

@@ -11,17 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trimDelay is the delay of trim after the start of the child.
-const trimDelay = time.Second
+// trimDelays are the delays of trim after the start of the child: on a loaded machine other goroutines map pages
+// again while the first one runs.
+var trimDelays = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 
 // trim returns the memory that only the initialization of the program needed: the free heap, and the pages
-// of the program file, which stay in the page cache and are mapped again at the next access.
+// of the program file and of shared libraries, which stay in the page cache and are mapped again at the next access.
 func trim() {
 	debug.FreeOSMemory()
-	file, err := os.Executable()
-	if err != nil {
-		return
-	}
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
@@ -32,7 +29,7 @@ func trim() {
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
 		line := lines.Text()
 		if key, _, _ := strings.Cut(line, " "); !strings.HasSuffix(key, ":") {
-			m = parseMapping(line, file)
+			m = parseMapping(line)
 		} else if m.unmodified(line) {
 			clean = append(clean, m)
 		}
@@ -45,13 +42,13 @@ func trim() {
 // A mapping is an entry of /proc/self/smaps.
 type mapping struct {
 	start, end uintptr
-	ours       bool // pages of our program file, which cannot be written
+	file       bool // pages of a file, which cannot be written
 }
 
-func parseMapping(line, file string) (m mapping) {
+func parseMapping(line string) (m mapping) {
 	var access string
 	if _, err := fmt.Sscanf(line, "%x-%x %s", &m.start, &m.end, &access); err == nil {
-		m.ours = strings.HasSuffix(line, " "+file) && (access == "r-xp" || access == "r--p")
+		m.file = strings.Contains(line, " /") && (access == "r-xp" || access == "r--p")
 	}
 	return m
 }
@@ -60,5 +57,5 @@ func parseMapping(line, file string) (m mapping) {
 // such a page is not in the file.
 func (m *mapping) unmodified(line string) bool {
 	key, value, _ := strings.Cut(line, ":")
-	return key == "Anonymous" && strings.TrimSpace(value) == "0 kB" && m.ours
+	return key == "Anonymous" && strings.TrimSpace(value) == "0 kB" && m.file
 }
