@@ -58,7 +58,8 @@ func afterFollow(t *testing.T, change func(*leaseholdv1.FollowRequest)) (n numbe
 // namespace is not delayed, whatever happens in the namespace of the owner.
 func TestOwnerDoesNotMoveOtherNamespaces(t *testing.T) {
 	quiet := afterFollow(t, func(_ *leaseholdv1.FollowRequest) {})
-	for _, generation := range []uint64{1, 1000, 1 << 40, 1 << 62} {
+	clock := uint64(946_684_800) << 20 // at the beginning of the bubble
+	for _, generation := range []uint64{1, 1000, 1 << 40, clock + 1<<36, clock + 1<<47, 1 << 62} {
 		for _, suspended := range []bool{false, true} {
 			t.Run(fmt.Sprintf("generation %d, suspended %t", generation, suspended), func(t *testing.T) {
 				got := afterRequest(t, func(ctx context.Context, conn *grpc.ClientConn, term uint64) error {

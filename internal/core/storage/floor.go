@@ -61,6 +61,17 @@ const far = 1 << 48
 // and the clock.
 func Plausible(had, known, clock uint64) bool { return had < max(known, clock)+far }
 
+// FloorOfOthers returns the floor that a number requires in other namespaces than the one whose lost history has assigned
+// it: a leader whose clock was ahead may have assigned numbers up to little more in all. It is 0 if the clock would be
+// ahead by more than 36 hours: an owner of one namespace must not move the numbers of others by more.
+func FloorOfOthers(n, clock uint64) uint64 {
+	const ahead = 36 * 3600 << 20
+	if clock == 0 || n >= clock+ahead {
+		return 0
+	}
+	return n + near
+}
+
 // Forgettable is the number of assigned numbers that may be lost if only a term is known: more than
 // are assigned in the life of a namespace.
 func Forgettable(t leasehold.Term) uint64 {

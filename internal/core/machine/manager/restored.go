@@ -25,8 +25,8 @@ import (
 //     report exactly the actual losses.
 //   - An owner with a lease that the table never had is evidence that history was lost. From then on no
 //     suspended lease is resumed, and resumed ones are recalled: their ranges may have been another owner's
-//     since. Evidence counts in its own namespace. Only the numbers that it names count in all namespaces whose
-//     gap is not stored yet, which costs them nothing.
+//     since. Evidence counts in its own namespace. Only the numbers that it names count, within a limit, in all
+//     namespaces whose gap is not stored yet.
 //   - A leader record that names another cluster is evidence in all namespaces. It stays in the record as
 //     LostBelow, so that it outlives the leader.
 //

@@ -1,6 +1,7 @@
 package managerproc_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
@@ -17,19 +18,25 @@ const unixNow = 1_800_000_000
 func uncertain(t *testing.T) (p *process, now mono.Instant) {
 	t.Helper()
 	p = standby(t)
-	rec := storage.Record{Version: 4, Term: 3, Leader: "other", Session: leasehold.Session{2}, At: unixNow - 100}
-	p.elects(0, byrecord.Seen{Record: rec, Wall: unixNow})
-	p.advance(3600*ms, "swap for term 107")
-	p.elects(3700*ms, byrecord.Swapped{Outcome: storage.Done, Version: 5}, "read catalog in 107", "lead in 107")
-	c := catalog(1, entry("x"), entry("y"))
-	c.Term = 107
-	p.step(3700*ms, managerproc.Catalogued{Term: 107, Catalog: c}, "load x in 107", "load y in 107")
-	p.loads(3700*ms, "x", 107, &storage.State{Term: 107}, "serve x in 107")
-	p.loads(3700*ms, "y", 107, &storage.State{Term: 107}, "serve y in 107")
+	p.elects(0, byrecord.Seen{Record: storage.Record{Version: 4, Term: 3, Leader: "other", Session: leasehold.Session{2}, At: unixNow - 100}, Wall: unixNow})
+	p.takesOver(107, "x", "y")
 	return p, 3800 * ms
 }
 
-// gap returns the first LSN after the gap of each namespace, when the wait is over.
+// takesOver lets a standby take over at 3.7 s, and load namespaces that are empty in the store.
+func (p *process) takesOver(term leasehold.Term, load ...leasehold.Namespace) {
+	p.t.Helper()
+	p.advance(3600*ms, fmt.Sprintf("swap for term %d", term))
+	p.elects(3700*ms, byrecord.Swapped{Outcome: storage.Done, Version: 9}, fmt.Sprintf("read catalog in %d", term), fmt.Sprintf("lead in %d", term))
+	c := catalog(1, entry("x"), entry("y"))
+	c.Term = term
+	p.step(3700*ms, managerproc.Catalogued{Term: term, Catalog: c}, fmt.Sprintf("load x in %d", term), fmt.Sprintf("load y in %d", term))
+	for _, ns := range load {
+		p.loads(3700*ms, ns, term, &storage.State{Term: term}, fmt.Sprintf("serve %s in %d", ns, term))
+	}
+}
+
+// gaps returns the first LSN after the gap of each namespace, when the wait is over.
 func (p *process) gaps(now mono.Instant) map[leasehold.Namespace]uint64 {
 	p.t.Helper()
 	gaps := make(map[leasehold.Namespace]uint64)
@@ -69,6 +76,26 @@ func TestEvidenceRaisesTheFloorOfAllNamespaces(t *testing.T) {
 		claim(p, now, granted)
 		if got := p.gaps(now); got["x"] <= granted || got["y"] <= granted {
 			t.Errorf("the namespaces continue at %v, not above %d", got, uint64(granted))
+		}
+	})
+	t.Run("under the successor of an uncertain leader, before the other namespace is loaded", func(t *testing.T) {
+		p := standby(t)
+		rec := storage.Record{Version: 4, Term: 3, Leader: "other", Session: leasehold.Session{2}, At: unixNow, Floor: unixNow << 20, Beat: 1}
+		p.elects(0, byrecord.Seen{Record: rec, Wall: unixNow})
+		rec.Version, rec.Beat = 5, 2
+		p.elects(0, byrecord.Seen{Record: rec, Wall: unixNow}) // the record changes, so the takeover is certain
+		p.takesOver(4, "x")
+		claim(p, 3800*ms, granted)
+		p.loads(3900*ms, "y", 4, &storage.State{Term: 4}, "serve y in 4")
+		if got := p.gaps(4000 * ms); got["x"] <= granted || got["y"] <= granted {
+			t.Errorf("the namespaces continue at %v, not above %d", got, uint64(granted))
+		}
+	})
+	t.Run("a number that a clock ahead by years explains", func(t *testing.T) {
+		p, now := uncertain(t)
+		claim(p, now, granted+1<<45)
+		if got := p.gaps(now); got["x"] <= granted+1<<45 || got["y"] > granted {
+			t.Errorf("the namespaces continue at %v", got)
 		}
 	})
 	t.Run("a number that no clock explains", func(t *testing.T) {

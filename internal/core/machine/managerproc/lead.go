@@ -94,7 +94,7 @@ func (m *Machine) stepDown() {
 	for _, n := range m.led {
 		n.machine, n.census, n.wake, n.settleAt = nil, nil, mono.Never, mono.Never // for loops that are still iterating over the list
 	}
-	m.term = 0
+	m.term, m.lostFloor = 0, 0
 	m.catalog, m.catalogAt, m.catalogDoubt = nil, mono.Never, false
 	m.led, m.retired, m.past = nil, nil, nil
 }
@@ -270,6 +270,9 @@ func (m *Machine) inherit(now mono.Instant, n *namespace, state *storage.State) 
 func (m *Machine) lead(now mono.Instant, n *namespace, machine *manager.Machine) {
 	n.machine, n.wake = machine, now
 	m.scheduleSettle(now, n)
+	if m.lostFloor != 0 {
+		m.stepManager(now, n, manager.Floor{Number: m.lostFloor})
+	}
 }
 
 // handleRequest handles a request of an owner.
@@ -424,15 +427,14 @@ func (m *Machine) stepManager(now mono.Instant, n *namespace, e manager.Event) {
 	}
 }
 
-// raiseFloor makes the namespaces whose tables may have lost history continue above a number that the lost history has
-// assigned in one of them: a leader whose wall clock was ahead may have assigned it in all. A number that no such
-// clock explains is ignored.
+// raiseFloor makes the namespaces whose gap is not stored continue above a number that the lost history has assigned in
+// one of them.
 func (m *Machine) raiseFloor(now mono.Instant, newest uint64) {
-	floor := storage.Above(newest, m.mandate.Clock, m.term)
-	if !m.mandate.Uncertain || floor <= m.mandate.Floor || !storage.Plausible(newest, 0, m.mandate.Clock) {
+	floor := storage.FloorOfOthers(newest, m.mandate.Clock)
+	if floor <= m.lostFloor {
 		return
 	}
-	m.mandate.Floor = floor
+	m.lostFloor = floor
 	for _, n := range m.led {
 		if n.machine != nil {
 			m.stepManager(now, n, manager.Floor{Number: floor})

@@ -124,6 +124,8 @@ type Machine struct {
 	until mono.Instant
 	// mandate has the parameters of the takeover.
 	mandate byrecord.Lead
+	// lostFloor is the floor of namespaces whose gap is not stored, by the evidence of others in this term.
+	lostFloor uint64
 	// catalog is the catalog in use; nil if it has not been read in this term.
 	catalog   *storage.Catalog
 	catalogAt mono.Instant // next read

@@ -424,7 +424,7 @@ func (m *Machine) uncertain(now mono.Instant) bool {
 		return false
 	}
 	witnessed := m.observed.stage == recordWitnessed && now.Sub(m.observed.at) <= m.recent()
-	return m.observed.doubtful || m.observed.restored || m.observed.copied() || !witnessed && !m.young(now)
+	return m.observed.doubtful || m.observed.restored || m.observed.copied() || m.higher.floor > m.observed.record.Floor || !witnessed && !m.young(now)
 }
 
 // replaced reports whether the record was written by this manager, and its data directory was
@@ -533,7 +533,7 @@ func (m *Machine) observe(now mono.Instant, r storage.Record) {
 		m.emit(Note{What: NoteForgotten, Term: m.observed.record.Term, StoreTerm: r.Term})
 		m.higher.term, m.higher.floor = max(m.higher.term, m.observed.record.Term), max(m.higher.floor, m.observed.record.Floor)
 		m.observed.restored = true
-	case m.observed.known() && r.Floor > m.observed.record.Floor:
+	case m.observed.known() && r.Floor > max(m.observed.record.Floor, m.higher.floor):
 		m.observed.doubtful, m.observed.restored, m.observed.stage = false, false, recordWitnessed // its writer had the evidence
 	case m.observed.known():
 		m.observed.stage = recordWitnessed

@@ -108,6 +108,20 @@ func TestRestoredWhileWeRun(t *testing.T) {
 		c.advance(4799*ms, "read") // another manager may lead, in the lost history
 		c.advance(4800*ms, "own record", "uncertain", "swap 21 for term 2 beat 1")
 	})
+	t.Run("under a standby that alone has read a higher floor", func(t *testing.T) {
+		c := standby(t)
+		floor := func(r storage.Record, floor uint64) storage.Record {
+			r.Floor = floor
+			return r
+		}
+		c.step(0, seen(floor(theirs(50, 7, 9), 100)))
+		c.step(100*ms, seen(floor(theirs(51, 5, 3), 50)), "history lost")
+		c.step(200*ms, seen(floor(theirs(52, 8, 1), 70))) // another manager takes over, which has not read it
+		c.step(300*ms, seen(floor(theirs(53, 8, 2), 70)))
+		c.advance(3899*ms, "read")
+		c.advance(3900*ms, "takeover", "uncertain", "swap 53 for term 9 beat 1")
+		c.step(4000*ms, done(54), "elected", fmt.Sprintf("lead in term 9 until 6.900s above %d, uncertain, restored", 100+storage.Forgettable(9)))
+	})
 	t.Run("under a standby", func(t *testing.T) {
 		c := standby(t)
 		c.step(0, seen(theirs(50, 7, 9)))
