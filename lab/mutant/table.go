@@ -312,6 +312,7 @@ var shells = []Mutant{
 	{Name: "lost-term-led-again", Package: "./internal/core/machine/manager", Test: "TestTermLedTwice"},
 	{Name: "floor-ahead-forgotten", Package: "./internal/core/storage", Test: "TestFloorAfterClockAhead"},
 	{Name: "evidence-in-one-namespace", Package: "./internal/core/machine/managerproc", Test: "TestEvidenceRaisesTheFloorOfAllNamespaces"},
+	{Name: "evidence-moves-others-by-years", Package: "./internal/core/machine/managerproc", Test: "TestEvidenceRaisesTheFloorOfAllNamespaces"},
 	{Name: "late-reply-cancels-request", Package: "./internal/core/machine/lookup", Test: "TestLateReplyKeepsTheRequestForMissedChanges"},
 	{Name: "restored-twice", Package: "./internal/core/storage", Test: "TestForgettable"},
 	{Name: "forgetful-store-believed", Package: "./manager", Test: "TestRestoredStore"},
