@@ -423,8 +423,9 @@ func (m *Machine) uncertain(now mono.Instant) bool {
 	if m.observed.record.Version == 0 {
 		return false
 	}
+	evidence := m.observed.doubtful || m.observed.restored || m.observed.copied() || m.higher.floor > m.observed.record.Floor
 	witnessed := m.observed.stage == recordWitnessed && now.Sub(m.observed.at) <= m.recent()
-	return m.observed.doubtful || m.observed.restored || m.observed.copied() || m.higher.floor > m.observed.record.Floor || !witnessed && !m.young(now)
+	return evidence || !witnessed && !m.young(now)
 }
 
 // replaced reports whether the record was written by this manager, and its data directory was
