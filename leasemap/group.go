@@ -80,7 +80,8 @@ func Add[V any](g *Group, name string, cfg Config[V]) *Map[V] {
 
 // Join joins a namespace with the maps as the server's state, like [owner.Join]. It sets Export and
 // Import in the Mover of the configuration, whose addresses and credentials apply. OnRevoke of the
-// configuration is called after the values of the leases are removed.
+// configuration is called after the values of the leases are removed. Callbacks may use the maps: they are called when
+// Join has the owner.
 func (g *Group) Join(ctx context.Context, as owner.Config) (err error) {
 	switch {
 	case g.joined:
@@ -93,7 +94,9 @@ func (g *Group) Join(ctx context.Context, as owner.Config) (err error) {
 	if as.Mover, err = g.mover(as.Mover); err != nil {
 		return err
 	}
-	as.OnRevoke = g.onRevoke(as.OnRevoke)
+	ready := make(chan struct{})
+	defer close(ready)
+	g.callbacks(&as, ready)
 	if g.owner, err = owner.Join(ctx, as); err != nil {
 		return err
 	}
@@ -121,15 +124,31 @@ func (g *Group) mover(given *owner.Mover) (*owner.Mover, error) {
 	return mover, nil
 }
 
-// onRevoke returns the OnRevoke of all maps and the application.
-func (g *Group) onRevoke(given func([]leasehold.Lease, leasehold.Cause)) func([]leasehold.Lease, leasehold.Cause) {
-	return func(ended []leasehold.Lease, cause leasehold.Cause) {
-		for _, m := range g.maps {
-			m.revoked(ended)
+// callbacks lets the application's callbacks wait until it can use the maps: the owner calls them as soon as it has
+// joined. Values of revoked leases are removed at once.
+func (g *Group) callbacks(as *owner.Config, ready <-chan struct{}) {
+	for _, call := range []*func([]leasehold.Lease){&as.OnGrant, &as.OnSuspend, &as.OnResume} {
+		if given := *call; given != nil {
+			*call = func(leases []leasehold.Lease) {
+				<-ready
+				given(leases)
+			}
 		}
+	}
+	given := as.OnRevoke
+	as.OnRevoke = func(ended []leasehold.Lease, cause leasehold.Cause) {
+		g.revoked(ended)
 		if given != nil {
+			<-ready
 			given(ended, cause)
 		}
+	}
+}
+
+// revoked removes the values of leases that have ended from all maps.
+func (g *Group) revoked(ended []leasehold.Lease) {
+	for _, m := range g.maps {
+		m.revoked(ended)
 	}
 }
 

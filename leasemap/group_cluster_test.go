@@ -55,6 +55,27 @@ func fill(t *testing.T, servers ...*arena) {
 	}
 }
 
+// Callbacks of the configuration use the maps, although the owner may call them before Join has returned.
+func TestGroupCallbacksUseMaps(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		var g leasemap.Group
+		users := leasemap.Add(&g, "users", leasemap.Config[string]{})
+		n := c.Node("x")
+		as, set := n.MovingConfig(), make(chan error, 1)
+		as.OnGrant = func([]leasehold.Lease) {
+			_, err := users.Set(t.Context(), "name", "value")
+			set <- err
+		}
+		if err := g.Join(t.Context(), as); err != nil {
+			t.Fatal(err)
+		}
+		n.Cleanup(func(ctx context.Context) { _ = g.Close(ctx) })
+		if err := <-set; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A server that closes moves the values of all of its maps. Before there were groups, an application could
 // give the Mover of one map only to an owner, and lost the values of others without an error.
 func TestGroupClosesWithoutLoss(t *testing.T) {

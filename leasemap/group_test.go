@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/owner"
 )
 
 // room adds a second map to a server.
@@ -131,4 +132,31 @@ func TestGroupWithEarlierVersions(t *testing.T) {
 		_, err := r.servers[1].receive(t.Context(), &transfer{realm: r, records: [][]byte{[]byte(bad)}})
 		wantKind(t, err, leasehold.ErrInvalid)
 	}
+}
+
+// The owner may call callbacks before the maps have it. They wait for that.
+func TestGroupCallbacksWaitForTheOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Group
+		calls := make(chan string, 4)
+		as := owner.Config{
+			OnGrant:   func([]leasehold.Lease) { calls <- "grant" },
+			OnSuspend: func([]leasehold.Lease) { calls <- "suspend" },
+			OnResume:  func([]leasehold.Lease) { calls <- "resume" },
+			OnRevoke:  func([]leasehold.Lease, leasehold.Cause) { calls <- "revoke" },
+		}
+		ready := make(chan struct{})
+		g.callbacks(&as, ready)
+		go as.OnGrant(nil)
+		go as.OnSuspend(nil)
+		go as.OnResume(nil)
+		go as.OnRevoke(nil, leasehold.CauseMoved)
+		if synctest.Wait(); len(calls) != 0 {
+			t.Errorf("%s was called", <-calls)
+		}
+		close(ready)
+		if synctest.Wait(); len(calls) != 4 {
+			t.Errorf("%d callbacks were called, want 4", len(calls))
+		}
+	})
 }

@@ -115,7 +115,7 @@ func (r *realm) grant(to int, install func(leasehold.Lease)) {
 	r.holder, r.stopped = to, false
 	r.mu.Unlock()
 	if from >= 0 {
-		r.servers[from].group.onRevoke(nil)([]leasehold.Lease{ended}, leasehold.CauseMoved)
+		r.servers[from].group.revoked([]leasehold.Lease{ended})
 	}
 }
 
