@@ -19,6 +19,9 @@ func (s Status) LeaseWarning(n Namespace) (problem, advice string) {
 	problem = fmt.Sprintf("a crash of the leader can interrupt all servers of %s: a failover takes up to %v, and leases of %v, renewed every %v, outlive %v",
 		n.Name, rounded(s.Failover), rounded(n.Lease), rounded(n.Renew), rounded(n.Outage()))
 	advice = fmt.Sprintf("Choose --lease %v or more", s.shortestLease())
+	if lease := time.Duration(n.Lease); lease >= s.shortestLease() {
+		advice = fmt.Sprintf("Choose --renew %v or less", (lease - time.Duration(s.Failover)).Truncate(timeUnit))
+	}
 	if ttl := s.longestTTL(n.Outage()); ttl > 0 {
 		advice += fmt.Sprintf(", or start all managers with --ttl %v or less", ttl)
 	}
@@ -35,7 +38,9 @@ func (s Status) shortestLease() time.Duration {
 	return (4*time.Duration(s.Failover)/3 + timeUnit - 1).Truncate(timeUnit)
 }
 
-// longestTTL is the longest TTL with a failover of at most this; 0 if there is none.
+// longestTTL is a TTL with a failover of at most this; 0 if there is none. With short TTLs, a failover without a disk
+// takes up to 1.5 times the TTL.
 func (s Status) longestTTL(failover Seconds) time.Duration {
-	return time.Duration(float64(s.TTL) * float64(failover) / float64(s.Failover)).Truncate(timeUnit)
+	ratio := max(1.5, float64(s.Failover)/float64(s.TTL))
+	return time.Duration(float64(failover) / ratio).Truncate(timeUnit)
 }

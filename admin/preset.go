@@ -13,7 +13,7 @@ import (
 //
 //	host lost         Lease x Drift      its keys have no owner for at most this long
 //	managers down     Lease - Renew      owners do not notice a shorter outage of all managers, nor a failover
-//	renewals lost     Lease / Renew - 1  owners tolerate this many in a row
+//	renewals lost     Lease / Renew - 2  owners tolerate this many in a row
 //	load of a leader  1 / Renew          renewals per second and owner
 //
 // A longer Lease tolerates longer outages of managers and networks, and costs availability after the loss of a host. A
@@ -33,7 +33,7 @@ type Preset struct {
 //   - steady is for servers under "leasehold run": outages of 55 s are not noticed, with half of the messages of default.
 //     A lost host, or a crash without a supervisor, costs 72 s.
 //   - fast: a lost host costs 3.6 s. Owners send five times the messages of default, and lose their leases if they or the
-//     network pause for 2.5 s. A failover must be shorter: managers need a TTL of at most 1.8 s, better of 1 s.
+//     network pause for 2.5 s. A failover must be shorter: managers need a TTL of at most 1.6 s, better of 1 s.
 //   - paper: the times of the paper on Centrifuge.
 func Presets() []Preset {
 	usual, paper := protocol.DefaultTiming(), protocol.PaperTiming()

@@ -44,8 +44,9 @@ func TestLeaseWarning(t *testing.T) {
 	}{
 		{10 * second, 25 * second / 10, usual, "", ""},
 		{37 * second / 10, 925 * second / 1000, usual, "", ""},
-		{36 * second / 10, 900 * second / 1000, usual, "leases of 3.6s, renewed every 900ms, outlive 2.7s", "Choose --lease 3.7s or more, or start all managers with --ttl 1.9s or less."},
-		{3 * second, second / 2, usual, "a failover takes up to 2.73s, and leases of 3s", "--ttl 1.8s or less."},
+		{36 * second / 10, 900 * second / 1000, usual, "leases of 3.6s, renewed every 900ms, outlive 2.7s", "Choose --lease 3.7s or more, or start all managers with --ttl 1.8s or less."},
+		{3 * second, second / 2, usual, "a failover takes up to 2.73s, and leases of 3s", "--ttl 1.6s or less."},
+		{8 * second, 4 * second, admin.Status{TTL: 3 * second, Failover: 41 * second / 10}, "outlive 4s", "Choose --renew 3.9s or less, or start all managers with --ttl 2.6s or less."},
 		{second / 10, second / 20, usual, "outlive 50ms", "Choose --lease 3.7s or more."},
 		{second / 10, second / 20, admin.Status{}, "", ""},
 	} {

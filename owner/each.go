@@ -27,7 +27,8 @@ import (
 // must carry the lease's generation as a fencing token.
 //
 // If work returns an error although its lease is served, it is logged, and work is called again after a
-// backoff of 100 ms to 30 s. If it returns nil, it is not called again under this lease.
+// backoff of 100 ms to 30 s. If it returns nil, it is called again only after a part of the range has moved, or the lease was
+// suspended and has resumed.
 //
 // Each returns the cause of ctx when that ends, and nil when the owner was closed, after all calls have
 // returned. Without a Mover, end ctx and wait for Each before [Owner.Close].

@@ -72,7 +72,8 @@ type Mover struct {
 	IdleTimeout time.Duration
 	// StopTimeout limits the time in which no server serves the range, from
 	// Stop until the target has all of its state. Then the move fails, and
-	// the source serves the range again. Default 5 s.
+	// the source serves the range again. Work of [Each] has as long to
+	// return before. Default 5 s.
 	StopTimeout time.Duration
 	// InstallTimeout limits the time of install. Then the range is
 	// released, and its state is lost. Default 5 s.

@@ -138,7 +138,7 @@ func diagnoseSupervision(s *spaceExam) []finding {
 		f.Text = fmt.Sprintf("%d of %s without a supervisor: %s; after a crash their keys have no owner for up to %s", len(without), console.Counted(known, "owner"), fewOf(without), console.Brief(hold))
 	}
 	if len(without) > 0 && hold > longHold {
-		f.Verdict, f.Advice = Hint, "Start these servers with 'leasehold run', or choose shorter leases. Programs that join an agent with \"process\": true need no supervisor."
+		f.Verdict, f.Advice = Hint, "Start these servers with 'leasehold run', or choose shorter leases. Owners with WaitForPredecessor have none, and programs that join an agent with \"process\": true need none."
 	}
 	return []finding{f}
 }
