@@ -158,15 +158,20 @@ func (l *Lookup) try(ctx context.Context, s *snapshot, key leasehold.Key, f func
 	defer cancel(nil)
 	defer watcher.Owner(l, key, addr, cancel).Stop()
 	err := f(attempt, addr)
-	if unknown(err) && ctx.Err() == nil && errors.Is(context.Cause(attempt), watcher.ErrMoved) {
+	switch cause := context.Cause(attempt); {
+	case !unknown(err, cause):
+		return err
+	case ctx.Err() == nil && errors.Is(cause, watcher.ErrMoved):
 		return leasehold.Errorf(opDo, leasehold.ErrIndeterminate, key.String(), "the key moved to another server while %s did not respond", addr)
 	}
-	return err
+	return classified(err, leasehold.ErrIndeterminate, key)
 }
 
-// unknown reports whether an error of f, without a kind of its own, means that no reply arrived.
-func unknown(err error) bool {
-	return leasehold.KindOf(err) == leasehold.Other && kindOf(err) == leasehold.ErrIndeterminate
+// unknown reports whether an error of f, without a kind of its own, means that no reply arrived. It may contain
+// the cause for which the context of f has ended, as errors of net/http do, in place of the error of the context.
+func unknown(err, cause error) bool {
+	return leasehold.KindOf(err) == leasehold.Other &&
+		(kindOf(err) == leasehold.ErrIndeterminate || cause != nil && errors.Is(err, cause))
 }
 
 // outage returns a remark for the error of Do if no manager replies, because the table may

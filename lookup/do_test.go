@@ -3,6 +3,8 @@ package lookup_test
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -308,6 +310,61 @@ func TestDoEndsAttemptAfterItsKeyMoved(t *testing.T) {
 				}
 				if err != nil && !strings.Contains(err.Error(), "the key moved to another server while a:1 did not respond") {
 					t.Errorf("the error does not contain the reason: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// net/http returns the cause of the end of a context, not the error of the context.
+func TestDoEndsAttemptOfHTTP(t *testing.T) {
+	mine := errors.New("the caller has gone")
+	for _, c := range []struct {
+		name    string
+		options []lookup.DoOption
+		calls   []string
+		cancel  error // nil: the key moves
+		want    error
+	}{
+		{"the key moves, idempotent", []lookup.DoOption{lookup.WithIdempotent()}, []string{"a:1", "b:1"}, nil, nil},
+		{"the key moves", nil, []string{"a:1"}, nil, leasehold.ErrIndeterminate},
+		{"the caller cancels", nil, []string{"a:1"}, mine, leasehold.ErrIndeterminate},
+		{"the caller cancels, idempotent", []lookup.DoOption{lookup.WithIdempotent()}, []string{"a:1"}, mine, leasehold.ErrIndeterminate},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGroup(t)
+				m := g.start("m", 1)
+				l := g.open(g.config("m"))
+				silent, other := net.Pipe() // no server reads from it
+				defer func() { _ = other.Close() }()
+				transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return silent, nil }}
+				defer transport.CloseIdleConnections()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				var calls []string
+				done := make(chan error, 1)
+				go func() {
+					done <- l.Do(ctx, 7, func(ctx context.Context, addr string) error {
+						if calls = append(calls, addr); addr != "a:1" {
+							return nil
+						}
+						request, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr, http.NoBody) // it is valid
+						response, err := (&http.Client{Transport: transport}).Do(request)
+						if err == nil {
+							_ = response.Body.Close()
+						}
+						return err
+					}, c.options...)
+				}()
+				elapse(time.Second)
+				if c.cancel == nil {
+					m.push(t, 1, 3)
+				} else {
+					cancel(c.cancel)
+				}
+				if err := <-done; !errors.Is(err, c.want) || !slices.Equal(calls, c.calls) {
+					t.Errorf("calls of %v, %v; want %v and %v", calls, err, c.calls, c.want)
 				}
 			})
 		})

@@ -86,9 +86,10 @@ func validService(name string) bool {
 func (t *target) resolve(ctx context.Context, r Resolver) (addrs []string, err error) {
 	switch t.kind {
 	case hosts:
-		addrs, err = r.LookupHost(ctx, t.name)
-		for i := range addrs {
-			addrs[i] = net.JoinHostPort(addrs[i], t.port)
+		var found []string // may be the resolver's own
+		found, err = r.LookupHost(ctx, t.name)
+		for _, host := range found {
+			addrs = append(addrs, net.JoinHostPort(host, t.port))
 		}
 	case services:
 		var records []*net.SRV
