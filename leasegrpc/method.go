@@ -108,14 +108,9 @@ func addKeyed(m *methods, op, name string, one Method, given map[string]Method) 
 	if err != nil {
 		return err
 	}
-	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
-	described, ok := found.(protoreflect.ServiceDescriptor)
-	if err != nil || !ok {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, service, "the service is not linked into this program: a KeyField needs its generated code")
-	}
-	list := described.Methods()
-	if short != "" && list.ByName(protoreflect.Name(short)) == nil {
-		return leasehold.Errorf(op, leasehold.ErrInvalid, service, "it has no method %q", short)
+	list, err := linked(op, service, short, "a KeyField")
+	if err != nil {
+		return err
 	}
 	for i := range list.Len() {
 		d := list.Get(i)
@@ -133,6 +128,21 @@ func addKeyed(m *methods, op, name string, one Method, given map[string]Method) 
 		m.exact[name] = &method{one, path}
 	}
 	return nil
+}
+
+// linked returns the methods of a service. It fails if the program has no generated code of the service, which
+// the user needs, or if the service has no such method.
+func linked(op, service, short, user string) (protoreflect.MethodDescriptors, error) {
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
+	described, ok := found.(protoreflect.ServiceDescriptor)
+	if err != nil || !ok {
+		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, service, "the service is not linked into this program: correct the name; %s needs its generated code", user)
+	}
+	list := described.Methods()
+	if short != "" && list.ByName(protoreflect.Name(short)) == nil {
+		return nil, leasehold.Errorf(op, leasehold.ErrInvalid, service, "it has no method %q", short)
+	}
+	return list, nil
 }
 
 // split returns the service and the method of a full name; the method is empty for a whole

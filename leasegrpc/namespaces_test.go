@@ -143,6 +143,8 @@ func TestInvalidOwners(t *testing.T) {
 	}{
 		{map[string]*owner.Owner{"Counter": {}}, "/package.Service/Method"},
 		{map[string]*owner.Owner{methodAdd: nil}, "the owner is nil"},
+		{map[string]*owner.Owner{methodAdd + "s": {}}, `no method "Adds"`},
+		{map[string]*owner.Owner{"/" + service + "s/": {}}, "not linked into this program: correct the name; an entry of Owners needs"},
 	} {
 		_, err := leasegrpc.ServerOptions(&owner.Owner{}, leasegrpc.ServerConfig{Owners: test.owners})
 		if wantText(t, err, test.want); leasehold.KindOf(err) != leasehold.ErrInvalid {

@@ -27,7 +27,8 @@ type ServerConfig struct {
 	// that belong to them: full names "/package.Service/Method", or "/package.Service/" for
 	// the other methods of a service. All remaining methods belong to the namespace of the
 	// owner that [ServerOptions] is called with. Callers have a connection for each
-	// namespace.
+	// namespace. The generated code of the services must be linked into the program, so that
+	// ServerOptions can reject wrong names.
 	//
 	// Use this instead of ServerOptions for each owner: every interceptor would check every
 	// call, which would need the leases on its key in all namespaces. Such calls fail with
@@ -62,7 +63,7 @@ func ServerOptions(o *owner.Owner, cfg ServerConfig) ([]grpc.ServerOption, error
 		if other == nil {
 			return nil, leasehold.Errorf(opServe, leasehold.ErrInvalid, name, "the owner is nil: want that of the method's namespace")
 		}
-		if err := servers.set(opServe, name, newServer(other, m)); err != nil {
+		if err := addOwner(servers, name, newServer(other, m)); err != nil {
 			return nil, err
 		}
 	}
@@ -75,6 +76,16 @@ func ServerOptions(o *owner.Owner, cfg ServerConfig) ([]grpc.ServerOption, error
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMinTime, PermitWithoutStream: true}),
 	}, nil
+}
+
+// addOwner adds an entry of [ServerConfig.Owners]. A wrong name would check calls with the owner of another namespace.
+func addOwner(servers *byMethod[*server], name string, s *server) error {
+	if err := servers.set(opServe, name, s); err != nil {
+		return err
+	}
+	service, short, _ := split(opServe, name) // it is valid
+	_, err := linked(opServe, service, short, "an entry of Owners")
+	return err
 }
 
 // Lease returns the lease under which a handler was called. It returns false in methods that
