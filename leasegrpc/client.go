@@ -36,8 +36,8 @@ type Config struct {
 	Attempts int
 
 	// Lookup configures the lookup of [NewClient], for example its credentials. Namespace
-	// and Managers default to those of the target. Addresses with brackets cannot be part
-	// of a target and must be set here.
+	// and Managers default to those of the target. Addresses with brackets, and names with
+	// dns:/// or srv:///, cannot be part of a target and must be set here.
 	Lookup lookup.Config
 }
 

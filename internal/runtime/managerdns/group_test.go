@@ -1,9 +1,11 @@
 package managerdns_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -138,7 +140,7 @@ func TestRecordsAreFollowed(t *testing.T) {
 	})
 }
 
-// After a failed connection the names are resolved again, at a limited rate.
+// After a failed connection the names are resolved again, at a limited rate with jitter.
 func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := &zone{records: map[string][]string{}}
@@ -147,15 +149,101 @@ func TestRefresh(t *testing.T) {
 		elapse(5 * time.Second)
 		z.set("managers", "10.0.0.2")
 		c.Refresh()
-		synctest.Wait()
+		elapse(2 * time.Second)
 		c.want(t, 2, "10.0.0.2:7400")
 		before := z.count()
-		for range 200 {
-			c.Refresh()
-			elapse(100 * time.Millisecond)
+		broken := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); elapse(100 * time.Millisecond) {
+				c.Refresh()
+			}
 		}
-		if n := z.count() - before; n < 9 || n > 10 {
-			t.Errorf("%d queries in 20 s of failed connections, want one each 2 s", n)
+		broken(time.Minute)
+		if n := z.count() - before; n < 4 || n > 7 {
+			t.Errorf("%d queries in a minute of failed connections, want them after 2, 4, 8 and 15 s and jitter", n)
+		}
+		elapse(time.Minute) // connections do not fail: the limit starts again
+		before = z.count()
+		broken(8 * time.Second)
+		if n := z.count() - before; n < 1 {
+			t.Error("no query in 8 s of failed connections")
+		}
+	})
+}
+
+// Many clients have lost the same manager: they do not resolve at the same time.
+func TestJitterAfterFailedConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := &zone{records: map[string][]string{"managers": {"10.0.0.1"}}}
+		const clients = 100
+		var all []*client
+		for range clients {
+			all = append(all, run(t, z, "dns:///managers:7400"))
+		}
+		elapse(5 * time.Second)
+		before := z.count()
+		for _, c := range all {
+			c.Refresh()
+		}
+		elapse(time.Second)
+		if n := z.count() - before; n < clients/4 || n > 3*clients/4 {
+			t.Errorf("%d of %d clients have resolved after half of the jitter", n, clients)
+		}
+		elapse(time.Second)
+		if n := z.count() - before; n != clients {
+			t.Errorf("%d of %d clients have resolved after the jitter", n, clients)
+		}
+	})
+}
+
+// Records without a valid address are ignored: a target "." means that the service does not exist.
+func TestInvalidRecordsAreIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := &zone{records: map[string][]string{"_leasehold._tcp.example": {":7400", "m 1:7400", "m2:0"}}}
+		c := run(t, z, "srv:///_leasehold._tcp.example")
+		if c.want(t, 0); len(c.fails) != 1 {
+			t.Errorf("failed: %v", c.fails)
+		}
+		z.set("_leasehold._tcp.example", ":7400", "m1:7400")
+		elapse(2 * time.Second)
+		c.want(t, 1, "m1:7400")
+	})
+}
+
+// The log has one line for each cause.
+func TestLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := &zone{records: map[string][]string{}, down: true}
+		for i := range 65 {
+			z.records["managers"] = append(z.records["managers"], fmt.Sprintf("10.0.0.%d", i))
+		}
+		var log bytes.Buffer
+		cfg := managerdns.Config{Targets: []string{"dns:///managers:7400"}, Resolver: z, Changed: func([]string) {}}
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		g, err := managerdns.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go g.Run(ctx)
+		elapse(5 * time.Second)
+		z.fail(false)
+		elapse(5 * time.Minute)
+		z.fail(true)
+		elapse(5 * time.Minute)
+		cancel()
+		synctest.Wait()
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			_, text, _ := strings.Cut(line, `msg="`)
+			text, _, _ = strings.Cut(text, `"`)
+			got = append(got, text)
+		}
+		want := []string{
+			"managers cannot be resolved", "addresses of managers resolved", "too many addresses of managers: the rest is ignored",
+			"managers cannot be resolved: the last addresses are used",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the log has %q, want %q", got, want)
 		}
 	})
 }

@@ -95,7 +95,10 @@ func (t *target) resolve(ctx context.Context, r Resolver) (addrs []string, err e
 		var records []*net.SRV
 		_, records, err = r.LookupSRV(ctx, "", "", t.name)
 		for _, s := range records { // net.Resolver returns valid records with an error about invalid ones
-			addrs = append(addrs, net.JoinHostPort(strings.TrimSuffix(s.Target, "."), strconv.Itoa(int(s.Port))))
+			addr := net.JoinHostPort(strings.TrimSuffix(s.Target, "."), strconv.Itoa(int(s.Port)))
+			if !address.Wildcard(addr) && address.Check(addr, "") == nil { // "." means that the service does not exist
+				addrs = append(addrs, addr)
+			}
 		}
 	default:
 		return []string{t.text}, nil
@@ -104,7 +107,7 @@ func (t *target) resolve(ctx context.Context, r Resolver) (addrs []string, err e
 	case len(addrs) > 0:
 		return addrs, nil
 	case err == nil:
-		err = fmt.Errorf("%s has no records", t.name)
+		err = fmt.Errorf("%s has no valid records", t.name)
 	}
 	return nil, err
 }
