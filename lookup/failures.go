@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,13 @@ func (f *failures) record(from, err string) (changed bool) {
 		changed = last != err
 	}
 	return changed
+}
+
+// keep drops the errors of all managers but these.
+func (f *failures) keep(managers []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.last, func(from, _ string) bool { return !slices.Contains(managers, from) })
 }
 
 // String lists the managers in the order of the configuration, then the others.

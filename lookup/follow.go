@@ -81,16 +81,23 @@ func (f *follower) connect() (err error) {
 	f.link, err = managerconn.New(managerconn.Config[request, response]{
 		Managers:    cfg.Managers,
 		Resolver:    cfg.Resolver,
-		Changed:     func(addrs []string) { f.driver.Post(f.lookup.ctx, machine.Managers{All: managerIDs(addrs)}) },
+		Changed:     f.changed,
 		DialOptions: append(dial, cfg.DialOptions...),
 		Open: func(ctx context.Context, conn grpc.ClientConnInterface) (managerconn.Stream[request, response], error) {
 			return leaseholdv1.NewLookupServiceClient(conn).Follow(ctx)
 		},
-		Receive: f.receive,
-		Down:    f.down,
-		Logger:  cfg.Logger,
+		Receive:    f.receive,
+		Down:       f.down,
+		Unresolved: func(target string, why error) { f.errors.record(target, why.Error()) },
+		Logger:     cfg.Logger,
 	})
 	return err
+}
+
+// changed handles new addresses of the managers.
+func (f *follower) changed(addrs []string) {
+	f.errors.keep(addrs)
+	f.driver.Post(f.lookup.ctx, machine.Managers{All: managerIDs(addrs)})
 }
 
 func managerIDs(addrs []string) []storage.ManagerID {

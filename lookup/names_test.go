@@ -81,3 +81,39 @@ func TestUnresolvedManagers(t *testing.T) {
 		}
 	})
 }
+
+// Failures of DNS are not broken connections: they cause no requests.
+func TestUnresolvedNameNextToAnAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		m := g.start("m", 1)
+		cfg := g.config("m")
+		cfg.Managers, cfg.Resolver = append(cfg.Managers, "srv:///_leasehold._tcp.test"), &records{}
+		g.open(cfg)
+		elapse(time.Minute)
+		if n := len(m.requests()); n > 16 {
+			t.Errorf("%d requests in a minute, want one per poll", n)
+		}
+	})
+}
+
+// The error of Open contains no managers that DNS does not contain any more.
+func TestErrorsOfRemovedManagers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, dns := newGroup(t).config(), &records{}
+		cfg.Managers, cfg.Resolver = []string{"srv:///_leasehold._tcp.test"}, dns
+		dns.set("m1")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := lookup.Open(ctx, cfg)
+			failed <- err
+		}()
+		elapse(10 * time.Second)
+		dns.set("m2")
+		if err := <-failed; !strings.Contains(err.Error(), "m2:7400: ") || strings.Contains(err.Error(), "m1") {
+			t.Errorf("got %v", err)
+		}
+	})
+}

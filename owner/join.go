@@ -138,6 +138,7 @@ func (o *Owner) connect(logger *slog.Logger) (err error) {
 		Open:        hold,
 		Receive:     o.receive,
 		Down:        o.down,
+		Unresolved:  func(target string, why error) { o.responses.failed(target, why) },
 		Logger:      logger,
 	})
 	return err

@@ -39,9 +39,11 @@ type Config[Req, Resp any] struct {
 	Receive func(from string, message *Resp)
 
 	// Down, if set, is called with the reason when a stream could not be opened or has failed,
-	// after its last Receive. It is not called for streams that the link closes. It is also called
-	// with a target that could not be resolved.
+	// after its last Receive. It is not called for streams that the link closes.
 	Down func(from string, reason error)
+
+	// Unresolved, if set, is called with the reason when a target could not be resolved, after Changed.
+	Unresolved func(target string, reason error)
 
 	// Logger logs the same at level debug. Default none.
 	Logger *slog.Logger
@@ -98,7 +100,7 @@ func New[Req, Resp any](cfg Config[Req, Resp]) (*Link[Req, Resp], error) {
 	l := &Link[Req, Resp]{cfg: cfg, peers: make(map[string]*peer[Req, Resp])}
 	var err error
 	l.group, err = managerdns.New(managerdns.Config{
-		Targets: cfg.Managers, Resolver: cfg.Resolver, Changed: l.resolved, Failed: cfg.Down, Logger: cfg.Logger,
+		Targets: cfg.Managers, Resolver: cfg.Resolver, Changed: l.resolved, Failed: cfg.Unresolved, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -159,10 +159,12 @@ type client struct {
 	replies map[string][]uint32
 	downs   map[string]int
 	why     map[string]error
+
+	unresolved map[string]error // by target
 }
 
 func (n *network) client(cfg Config[request, response]) *client {
-	c := &client{replies: make(map[string][]uint32), downs: make(map[string]int), why: make(map[string]error)}
+	c := &client{replies: make(map[string][]uint32), downs: make(map[string]int), why: make(map[string]error), unresolved: make(map[string]error)}
 	cfg.DialOptions = []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(n.dial),
 	}
@@ -179,6 +181,11 @@ func (n *network) client(cfg Config[request, response]) *client {
 		defer c.mu.Unlock()
 		c.downs[from]++
 		c.why[from] = why
+	}
+	cfg.Unresolved = func(target string, why error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.unresolved[target] = why
 	}
 	var err error
 	if c.Link, err = New(cfg); err != nil {
