@@ -57,6 +57,7 @@ func newFollower(l *Lookup, random rand.Source) (*follower, error) {
 		Namespace: l.cfg.Namespace,
 		Limits:    protocol.DefaultLimits,
 		Managers:  managerIDs(f.link.Managers()),
+		Resolving: !f.link.Resolved(),
 		Poll:      l.cfg.Poll,
 		Stale:     l.cfg.Stale,
 

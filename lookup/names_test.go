@@ -18,6 +18,7 @@ import (
 type records struct {
 	mu       sync.Mutex
 	managers []string // none: an error
+	delay    time.Duration
 }
 
 func (r *records) set(managers ...string) {
@@ -31,6 +32,7 @@ func (*records) LookupHost(context.Context, string) ([]string, error) {
 }
 
 func (r *records) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	time.Sleep(r.delay) // of a bubble
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.managers) == 0 {
@@ -114,6 +116,49 @@ func TestErrorsOfRemovedManagers(t *testing.T) {
 		dns.set("m2")
 		if err := <-failed; !strings.Contains(err.Error(), "m2:7400: ") || strings.Contains(err.Error(), "m1") {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A denial by one manager is not final while others are being resolved; it is when the name cannot be resolved.
+func TestDenialBeforeNamesAreResolved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.start("m1", 1).deny()
+		m2 := g.start("m2", 1)
+		dns := &records{delay: 2 * time.Second}
+		dns.set("m2")
+		cfg := g.config("m1")
+		cfg.Managers, cfg.Resolver = append(cfg.Managers, "srv:///_leasehold._tcp.test"), dns
+		g.open(cfg)
+		if n := len(m2.requests()); n != 1 {
+			t.Errorf("m2 has received %d requests", n)
+		}
+		dns.set()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := lookup.Open(ctx, cfg); leasehold.KindOf(err) != leasehold.ErrDenied || ctx.Err() != nil {
+			t.Errorf("without m2: %v", err)
+		}
+	})
+}
+
+// Open sends one request, to one of the managers of a name.
+func TestOpenByNameSendsOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, dns := newGroup(t), &records{}
+		managers := []*manager{g.start("m1", 1), g.start("m2", 1), g.start("m3", 1)}
+		dns.set("m1", "m2", "m3")
+		cfg := g.config()
+		cfg.Managers, cfg.Resolver = []string{"srv:///_leasehold._tcp.test"}, dns
+		g.open(cfg)
+		synctest.Wait()
+		requests := 0
+		for _, m := range managers {
+			requests += len(m.requests())
+		}
+		if requests != 1 {
+			t.Errorf("%d requests", requests)
 		}
 	})
 }

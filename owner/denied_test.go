@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -59,6 +60,40 @@ func TestJoinIfOneManagerDenies(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// slow is a resolver whose records of hosts arrive late.
+type slow struct{ addrs []string }
+
+func (slow) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	return "", nil, nil
+}
+
+func (s slow) LookupHost(context.Context, string) ([]string, error) {
+	time.Sleep(2 * time.Second) // of a bubble
+	return s.addrs, nil
+}
+
+// A denial by one manager is not final while others are being resolved; it is when the name has no records.
+func TestDenialBeforeNamesAreResolved(t *testing.T) {
+	for _, addrs := range [][]string{{"leader"}, nil} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNetwork(t)
+			_, stop := n.lead(machine.Config{Timing: protocol.DefaultTiming()})
+			n.serve("standby:1", &porter{})
+			cfg := n.config("10.0.0.1:8080")
+			cfg.Managers, cfg.Resolver = []string{"standby:1", "dns:///managers:1"}, slow{addrs}
+			o, _, err := joinFor(t, time.Minute, cfg)
+			if addrs == nil {
+				wantError(t, err, leasehold.ErrDenied)
+			} else if err != nil {
+				t.Fatal(err)
+			} else {
+				_ = o.Close(t.Context())
+			}
+			stop()
+		})
+	}
 }
 
 // An owner whose permission is revoked logs that once and retries at a bounded

@@ -172,6 +172,7 @@ func noStep(mono.Instant) {}
 func (o *Owner) down(from string, why error) {
 	err := wire.ToError(why)
 	failpoint.Here("owner/hung-up")
+	resolved := o.link.Resolved() // before Managers: a list that is resolved now may be longer
 	changed, denial := o.responses.disconnected(from, err, o.link.Managers())
 	switch {
 	case leasehold.KindOf(err) == leasehold.ErrDenied:
@@ -181,7 +182,7 @@ func (o *Owner) down(from string, why error) {
 	case o.ctx.Err() == nil:
 		o.outage.Failed(from, err)
 	}
-	if denial != nil {
+	if denial != nil && resolved {
 		o.refuse(leasehold.ErrDenied, denial)
 	}
 	o.driver.Offer(machine.Disconnected{Manager: storage.ManagerID(from)})

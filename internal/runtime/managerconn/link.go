@@ -25,7 +25,8 @@ type Config[Req, Resp any] struct {
 	// Resolver resolves the names in Managers. Default: that of the system.
 	Resolver managerdns.Resolver
 	// Changed, if set, is called with the addresses of the managers when they were resolved, and after each
-	// change. It is not called if all targets are addresses.
+	// change. It is not called if all targets are addresses. It then sends what it has sent to all managers before
+	// their addresses were resolved: without Changed, the link sends the newest of these messages.
 	Changed func(addrs []string)
 	// DialOptions follow the link's own and override them. They must contain transport
 	// credentials.
@@ -61,9 +62,6 @@ func (c *Config[Req, Resp]) setDefaults() {
 	if c.Down == nil {
 		c.Down = func(string, error) {}
 	}
-	if c.Changed == nil {
-		c.Changed = func([]string) {}
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -88,6 +86,7 @@ type Link[Req, Resp any] struct {
 	closed   bool
 	dynamic  bool     // names are to be resolved, which begins with the first message
 	managers []string // addresses; replaced, not modified
+	resolved bool     // managers is complete
 	pending  *Req     // for all managers, until the first addresses are resolved
 	peers    map[string]*peer[Req, Resp]
 	current  string // manager of the last Send to a single manager
@@ -100,27 +99,37 @@ func New[Req, Resp any](cfg Config[Req, Resp]) (*Link[Req, Resp], error) {
 	l := &Link[Req, Resp]{cfg: cfg, peers: make(map[string]*peer[Req, Resp])}
 	var err error
 	l.group, err = managerdns.New(managerdns.Config{
-		Targets: cfg.Managers, Resolver: cfg.Resolver, Changed: l.resolved, Failed: cfg.Unresolved, Logger: cfg.Logger,
+		Targets: cfg.Managers, Resolver: cfg.Resolver, Changed: l.replace, Failed: cfg.Unresolved, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	l.managers = l.group.Fixed()
 	l.ctx, l.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
-	l.dynamic = len(l.managers) < len(cfg.Managers)
+	l.resolved = len(l.managers) == len(cfg.Managers)
+	l.dynamic = !l.resolved
 	return l, nil
 }
 
-// resolved replaces the addresses of the managers.
-func (l *Link[Req, Resp]) resolved(addrs []string) {
-	l.cfg.Changed(addrs)
+// replace replaces the addresses of the managers.
+func (l *Link[Req, Resp]) replace(addrs []string) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.managers = addrs
+	l.managers, l.resolved = addrs, true
 	if message := l.pending; message != nil {
 		l.pending = nil
 		l.broadcast(message)
 	}
+	l.mu.Unlock()
+	if l.cfg.Changed != nil {
+		l.cfg.Changed(addrs)
+	}
+}
+
+// Resolved reports whether Managers returns all managers: all names were resolved once, or could not be resolved.
+func (l *Link[Req, Resp]) Resolved() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.resolved
 }
 
 // Managers returns the current addresses of the managers. The caller must not modify them.
@@ -149,7 +158,7 @@ func (l *Link[Req, Resp]) Send(to string, message *Req) {
 
 // broadcast queues a message for all listed managers. l.mu is held.
 func (l *Link[Req, Resp]) broadcast(message *Req) {
-	if len(l.managers) == 0 {
+	if len(l.managers) == 0 && l.cfg.Changed == nil {
 		l.pending = message
 	}
 	for _, each := range l.managers {

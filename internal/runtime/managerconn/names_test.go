@@ -47,9 +47,8 @@ func TestManagersByName(t *testing.T) {
 		const name = "srv:///_leasehold._tcp.test"
 		a, b := &manager{addr: "a:1"}, &manager{addr: "b:1"}
 		dns := &records{}
-		var changes [][]string
 		c := newNetwork(t, a, b).client(Config[request, response]{
-			Managers: []string{name}, Resolver: dns, Changed: func(addrs []string) { changes = append(changes, addrs) },
+			Managers: []string{name}, Resolver: dns,
 		})
 		c.Send("", message(1))
 		c.Send("", message(2))
@@ -72,8 +71,36 @@ func TestManagersByName(t *testing.T) {
 		if received, _, _ := b.state(); !slices.Equal(received, []uint64{3}) || !slices.Equal(c.Managers(), []string{"b:1"}) {
 			t.Errorf("b received %v, the managers are %v", received, c.Managers())
 		}
-		if len(changes) != 2 {
-			t.Errorf("changes: %v", changes)
+	})
+}
+
+// A client that knows the changes sends the first message itself: not all managers get it.
+func TestChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, dns := &manager{addr: "a:1"}, &manager{addr: "b:1"}, &records{}
+		var c *client
+		var changes [][]string
+		c = newNetwork(t, a, b).client(Config[request, response]{
+			Managers: []string{"srv:///_leasehold._tcp.test"}, Resolver: dns, Changed: func(addrs []string) {
+				changes = append(changes, addrs)
+				if !c.Resolved() || !slices.Equal(c.Managers(), addrs) {
+					t.Errorf("resolved: %v, to %v; want %v", c.Resolved(), c.Managers(), addrs)
+				}
+				c.Send(addrs[0], message(2))
+			},
+		})
+		c.Send("", message(1))
+		synctest.Wait()
+		if c.Resolved() {
+			t.Error("the list is complete although its name is not resolved")
+		}
+		dns.set("a", "b")
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		toA, _, _ := a.state()
+		toB, _, _ := b.state()
+		if !slices.Equal(toA, []uint64{2}) || len(toB) > 0 || len(changes) != 1 {
+			t.Errorf("a received %v, b received %v, %d changes", toA, toB, len(changes))
 		}
 	})
 }

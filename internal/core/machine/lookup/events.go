@@ -63,8 +63,8 @@ type (
 		Request *protocol.LookupRequest
 	}
 
-	// Unanswered reports that the managers that had the newest request have failed. The machine sends
-	// another one later.
+	// Unanswered reports that the managers that had the newest request have failed, and that there are no others. The
+	// machine sends another one later.
 	Unanswered struct{}
 
 	// Publish replaces the table that lookups of keys use. Changes or a Crossing led from the previous

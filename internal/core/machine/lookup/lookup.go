@@ -20,6 +20,8 @@ type Config struct {
 	// Managers are the receivers of requests; see target. If there are none, the shell chooses:
 	// Send.To is the manager that replied last, or empty.
 	Managers []storage.ManagerID
+	// Resolving is set if Managers is incomplete until the first Managers event.
+	Resolving bool
 
 	// Poll is the interval of requests. Changes are broadcast; the reply to a request proves that
 	// none was missed. Default 5 s.
@@ -155,7 +157,11 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 			m.sendSoon(now)
 		}
 	case Managers:
-		m.target.replace(e.All)
+		if m.cfg.Resolving {
+			m.complete(now, e.All)
+		} else {
+			m.target.replace(e.All)
+		}
 	}
 	return m.finish(now)
 }
@@ -206,6 +212,16 @@ func (m *Machine) checkContact(now mono.Instant) {
 	if m.cfg.ConservativeRecovery {
 		m.reported = now
 		m.emit(Losses{[]leasehold.Loss{{Range: leasehold.All, Cause: leasehold.CauseContact, LSN: m.table.LSN()}}})
+	}
+}
+
+// complete handles the first complete list of managers. A machine without a table sends a request at once, unless
+// a manager has one.
+func (m *Machine) complete(now mono.Instant, managers []storage.ManagerID) {
+	m.cfg.Resolving = false
+	m.target.complete(managers)
+	if m.table == nil && (!m.awaiting || m.target.request == nil) {
+		m.awaiting, m.misses, m.nextSend = false, 0, now
 	}
 }
 
@@ -263,7 +279,7 @@ func (m *Machine) failed(from storage.ManagerID) (pending bool) {
 	if passed {
 		m.emit(Send{m.target.current, m.target.request})
 	}
-	if !pending {
+	if !pending && !m.cfg.Resolving {
 		m.emit(Unanswered{})
 	}
 	return pending

@@ -63,6 +63,17 @@ func (t *target) replace(managers []storage.ManagerID) {
 	t.next = slices.DeleteFunc(t.next, func(m storage.ManagerID) bool { return !slices.Contains(t.managers, m) })
 }
 
+// complete is replace for the first complete list. A pending request is passed on to the managers that are new.
+func (t *target) complete(managers []storage.ManagerID) {
+	before := t.managers
+	t.replace(managers)
+	for _, m := range t.managers {
+		if t.request != nil && !slices.Contains(before, m) {
+			t.next = append(t.next, m)
+		}
+	}
+}
+
 // choose returns the manager for a new request. The machine's own choice is the manager whose message it
 // received last, or empty after a timeout.
 func (t *target) choose(hint storage.ManagerID, r *protocol.LookupRequest) storage.ManagerID {

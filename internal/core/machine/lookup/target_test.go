@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/mono"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
@@ -90,6 +91,53 @@ func TestLearnedManagers(t *testing.T) {
 	actions, _ = m.Advance(mono.Instant(2 * time.Second))
 	if got := to(actions); len(got) != 1 || got[0] == "" {
 		t.Errorf("the next request goes to %q, want one of the managers", got)
+	}
+}
+
+// A machine whose managers are being resolved sends a request to each other one, one by one, when they are known, and
+// reports a request as unanswered only after that.
+func TestResolvedManagers(t *testing.T) {
+	for name, test := range map[string]struct {
+		known    []storage.ManagerID
+		denies   int // number of events before the denial of a known manager: 0 is before the list is complete
+		requests int // after the list is complete
+	}{
+		"none is known":       {nil, 1, 2},
+		"one denies before":   {[]storage.ManagerID{"a"}, 0, 1},
+		"one denies after it": {[]storage.ManagerID{"a"}, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := New(0, Config{
+				Namespace: "n", Limits: protocol.DefaultLimits, Poll: time.Second, Stale: time.Minute, Retry: time.Second, Rand: rand.New(rand.NewPCG(1, 0)),
+				Managers: test.known, Resolving: true,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Advance(0)
+			events := []Event{Managers{[]storage.ManagerID{"a", "b"}}}
+			if test.known != nil {
+				events = slices.Insert(events, test.denies, Event(Refused{From: "a", Kind: leasehold.ErrDenied}))
+			}
+			requests, reported := 0, false
+			for ; len(events) > 0; events = events[1:] {
+				actions, _ := m.Step(0, events[0])
+				for _, a := range actions {
+					switch a := a.(type) {
+					case Send:
+						requests++
+						events = append(events, Refused{From: a.To, Kind: leasehold.ErrDenied})
+					case Unanswered:
+						if reported = true; requests < test.requests {
+							t.Errorf("unanswered after %d requests", requests)
+						}
+					}
+				}
+			}
+			if requests != test.requests || !reported {
+				t.Errorf("%d requests, want %d; unanswered: %v", requests, test.requests, reported)
+			}
+		})
 	}
 }
 
