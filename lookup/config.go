@@ -27,7 +27,8 @@ type Config struct {
 	// and after a connection has failed. With TLS prefer SRV: certificates contain host names.
 	Namespace leasehold.Namespace
 	Managers  []string
-	// Resolver resolves names in Managers. Default: that of the system.
+	// Resolver resolves names in Managers, and the hosts of SRV records. Default: that of the
+	// system.
 	Resolver Resolver
 
 	// OnLoss, if set, is called with the losses that happen after Open, in

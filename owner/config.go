@@ -30,7 +30,8 @@ type Config struct {
 	// and after a connection has failed. With TLS prefer SRV: certificates contain host names.
 	Namespace leasehold.Namespace
 	Managers  []string
-	// Resolver resolves names in Managers. Default: that of the system.
+	// Resolver resolves names in Managers, and the hosts of SRV records. Default: that of the
+	// system.
 	Resolver Resolver
 
 	// Addr is the address of this server for callers, host:port. Lookups return it

@@ -3,6 +3,7 @@ package managerconn
 import (
 	"context"
 	"net"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerdns"
 )
 
 // After an outage of the network the leader gives owners the time of a lease to return, and expires those
@@ -31,13 +33,17 @@ const (
 // The dialer resolves the address at every attempt. gRPC's own resolver would resolve the address of a moved manager
 // only after half a minute. The backoff is short because leases expire within seconds.
 func Dial(addr string, options []grpc.DialOption) (*grpc.ClientConn, error) {
+	return dial(addr, net.DefaultResolver, options)
+}
+
+func dial(addr string, r managerdns.Resolver, options []grpc.DialOption) (*grpc.ClientConn, error) {
 	retry := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff}
 	own := []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: handshakeTimeout}),
 		grpc.WithIdleTimeout(0), // Link closes idle connections
 	}
 	if direct(addr) {
-		own = append(own, grpc.WithContextDialer(connect))
+		own = append(own, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return connect(ctx, r, addr) }))
 	}
 	conn, err := grpc.NewClient("passthrough:///"+addr, append(own, options...)...)
 	if err != nil {
@@ -59,10 +65,10 @@ func direct(addr string) bool {
 // connect establishes a connection that is reset when its process ends. Without the reset the system
 // continues to send buffered data of a killed process, after a network failure for many seconds. A manager
 // that receives an old renewal extends the leases of the dead process.
-func connect(ctx context.Context, addr string) (net.Conn, error) {
+func connect(ctx context.Context, r managerdns.Resolver, addr string) (net.Conn, error) {
 	// Keepalive as gRPC configures it: with the intervals of the system.
 	d := net.Dialer{Timeout: connectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1, Count: -1}}
-	addrs, err := resolve(ctx, addr)
+	addrs, err := resolve(ctx, r, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -77,16 +83,16 @@ func connect(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 // resolve returns all addresses of a name.
-func resolve(ctx context.Context, addr string) ([]string, error) {
+func resolve(ctx context.Context, r managerdns.Resolver, addr string) (addrs []string, err error) {
 	host, port, err := net.SplitHostPort(addr)
-	if err != nil || host == "" {
+	if _, notIP := netip.ParseAddr(host); err != nil || host == "" || notIP == nil {
 		return []string{addr}, nil // the dialer returns the error
 	}
-	hosts, err := net.DefaultResolver.LookupHost(ctx, host)
-	for i := range hosts {
-		hosts[i] = net.JoinHostPort(hosts[i], port)
+	hosts, err := r.LookupHost(ctx, host)
+	for _, each := range hosts {
+		addrs = append(addrs, net.JoinHostPort(each, port))
 	}
-	return hosts, err
+	return addrs, err
 }
 
 // dialEach tries addresses one after the other, each with the timeout of the dialer. The dialer itself

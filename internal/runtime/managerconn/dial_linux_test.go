@@ -60,11 +60,11 @@ func listenFull(t *testing.T, ip [4]byte) string {
 // Names are resolved, addresses are unchanged.
 func TestResolve(t *testing.T) {
 	for addr, want := range map[string]string{"127.0.0.1:7400": "127.0.0.1:7400", "[::1]:7400": "[::1]:7400", ":7400": ":7400", "no port": "no port"} {
-		if got, err := resolve(t.Context(), addr); err != nil || len(got) != 1 || got[0] != want {
+		if got, err := resolve(t.Context(), net.DefaultResolver, addr); err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("%q: %q, %v", addr, got, err)
 		}
 	}
-	if got, err := resolve(t.Context(), "localhost:7400"); err != nil || len(got) == 0 {
+	if got, err := resolve(t.Context(), net.DefaultResolver, "localhost:7400"); err != nil || len(got) == 0 {
 		t.Errorf("localhost: %q, %v", got, err)
 	}
 }

@@ -1,9 +1,11 @@
 package managerconn
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -41,6 +43,40 @@ func TestCloseResetsConnection(t *testing.T) {
 	if _, err := io.Copy(io.Discard, accepted); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("error %v, want connection reset", err)
 	}
+}
+
+// hosts is a resolver with the addresses of hosts.
+type hosts map[string][]string
+
+func (h hosts) LookupHost(_ context.Context, host string) ([]string, error) { return h[host], nil }
+
+func (hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	return "", nil, nil
+}
+
+// The configured resolver resolves the hosts of addresses, as of SRV records. It does not get IP addresses.
+func TestResolverOfHosts(t *testing.T) {
+	r := hosts{"manager.test": {"10.0.0.1", "fd00::1"}}
+	for addr, want := range map[string][]string{
+		"manager.test:7400": {"10.0.0.1:7400", "[fd00::1]:7400"}, "10.0.0.2:7400": {"10.0.0.2:7400"}, "[::1]:7400": {"[::1]:7400"}, ":7400": {":7400"},
+	} {
+		for range 2 { // the resolver's slice is not modified
+			if got, err := resolve(t.Context(), r, addr); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %v, %v; want %v", addr, got, err, want)
+			}
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // end of the test
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	conn, err := connect(t.Context(), hosts{"manager.test": {"127.0.0.1"}}, net.JoinHostPort("manager.test", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
 }
 
 // Connections use the proxy of the environment, except to local addresses.

@@ -3,6 +3,7 @@ package managerconn
 import (
 	"context"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ type Stream[Req, Resp any] interface {
 type Config[Req, Resp any] struct {
 	// Managers are the targets of the group: see package managerdns. At least one.
 	Managers []string
-	// Resolver resolves the names in Managers. Default: that of the system.
+	// Resolver resolves the names in Managers, and the hosts of their addresses. Default: that of the system.
 	Resolver managerdns.Resolver
 	// Changed, if set, is called with the addresses of the managers when they were resolved, and after each
 	// change. It is not called if all targets are addresses. It then sends what it has sent to all managers before
@@ -61,6 +62,9 @@ type Config[Req, Resp any] struct {
 func (c *Config[Req, Resp]) setDefaults() {
 	if c.Down == nil {
 		c.Down = func(string, error) {}
+	}
+	if c.Resolver == nil {
+		c.Resolver = net.DefaultResolver
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -99,7 +99,7 @@ func (p *peer[Req, Resp]) send(message *Req) {
 // open opens a stream. It blocks until the connection is established or has failed.
 func (p *peer[Req, Resp]) open() error {
 	if p.conn == nil {
-		conn, err := Dial(p.addr, p.link.cfg.DialOptions)
+		conn, err := dial(p.addr, p.link.cfg.Resolver, p.link.cfg.DialOptions)
 		if err != nil {
 			return err
 		}
