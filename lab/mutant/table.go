@@ -231,7 +231,7 @@ var fleases = []Mutant{
 var shells = []Mutant{
 	// Death notices in situations that are rare in the simulator.
 	{Name: "death-while-the-process-lives", Package: "./internal/core/machine/manager", Test: "TestDeathOfACopiedSession"},
-	{Name: "death-forgets-a-grant-in-flight", Package: "./internal/core/machine/manager", Test: "TestDeathWhileAGrantIsCommitted"},
+	{Name: "death-forgets-a-grant-in-flight", Package: "./internal/core/machine/manager", Test: "TestDeathWhileTheFirstGrantIsCommitted"},
 	{Name: "dead-target-returns", Package: "./internal/core/machine/manager", Test: "TestDeadTargetStaysDead"},
 	{Name: "death-hash-of-another-owner", Package: "./internal/core/machine/manager", Test: "TestHashIsNotOfAnotherOwner"},
 	{Name: "uncertain-leader-honours-death", Package: "./internal/core/machine/manager", Test: "TestDeathUnderAnUncertainLeader"},

@@ -262,6 +262,18 @@ func TestDeathWhileAGrantIsCommitted(t *testing.T) {
 	l.wantHolder(middle, "a", "after the commit of its end")
 }
 
+// The same if the batch has no other change than the grant.
+func TestDeathWhileTheFirstGrantIsCommitted(t *testing.T) {
+	l := newPaperLeader(t)
+	l.holdUp = true
+	b := l.introduce("b")
+	l.wantOutcome(b.dies())
+	l.commit() // the grant
+	l.wantOutcome(l.outcomes())
+	l.commit()
+	l.wantOutcome(l.outcomes(), protocol.DeathRecorded)
+}
+
 // The reply also follows the commit if the session's leases have ended for another reason.
 func TestDeathAfterLeaving(t *testing.T) {
 	l := newPaperLeader(t)
