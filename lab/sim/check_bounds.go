@@ -53,12 +53,22 @@ func (o *oracle) moving() bool {
 	return false
 }
 
-// checkSeams is I8 for the table: when all moves are complete it has at most twice the ranges that the policy
-// needs, or simSeams more where that is more.
+func (o *oracle) leaderSizes() (all []manager.Sizes) {
+	for _, in := range o.leaders() {
+		all = append(all, in.Sizes())
+	}
+	return all
+}
+
+// unmerged reports whether a table has more than twice the ranges that the policy needs, or simSeams more where that is
+// more.
+func unmerged(s manager.Sizes) bool { return s.Ranges > s.Planned+max(s.Planned, simSeams) }
+
+// checkSeams is I8 for the table: when all moves are complete, adjacent leases are merged.
 func (o *oracle) checkSeams() {
 	for _, in := range o.leaders() {
 		o.Checks[I8Bounds]++
-		if sizes := in.Sizes(); sizes.Ranges > sizes.Planned+max(sizes.Planned, simSeams) {
+		if sizes := in.Sizes(); unmerged(sizes) {
 			o.Violated(I8Bounds, "the table of %s has %d ranges, the policy needs %d", in.space.name, sizes.Ranges, sizes.Planned)
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -191,10 +192,10 @@ func (w *world) run() {
 	w.oracle.finish()
 }
 
-// extend prolongs the world while a leader still moves ranges, by at most a minute: the checks at the end
-// hold only when all moves are complete.
+// extend prolongs the world while a leader still moves or merges ranges, by at most a minute: the checks at the end
+// hold only when that is complete. Between two merges there is no move.
 func (w *world) extend() bool {
-	if w.extended == 30 || !w.oracle.moving() {
+	if w.extended == 30 || !w.oracle.moving() && !slices.ContainsFunc(w.oracle.leaderSizes(), unmerged) {
 		return false
 	}
 	w.extended++
