@@ -30,6 +30,24 @@ type Config[V any] struct {
 	Encode func(dst []byte, v *V) ([]byte, error)
 	Decode func(data []byte, v *V) error
 
+	// Store keeps the values beyond the memory of the servers, so that a crash loses none that were saved. See
+	// "Persistence" in the package's documentation. It must not be used by another map, and is invalid with Weak.
+	Store Store
+	// WriteBehind saves values after operations have returned. Nil means write-through: a change returns when the
+	// store has it. It requires Join or a Group.
+	WriteBehind *WriteBehind
+	// StoreTimeout limits a call of the store. Default 5 s.
+	StoreTimeout time.Duration
+	// MaxLoads limits concurrent loads, so that the takeover of a crashed server's keys does not overload the
+	// store. Default 32.
+	MaxLoads int
+
+	// Evict makes a map that is full remove values that were not used recently, instead of failing
+	// with ErrLimit. A map with a Store always does. OnEvict is called with each, without a lock, and
+	// possibly after the name has another value.
+	Evict   bool
+	OnEvict func(name string, value V)
+
 	// Weak prefers availability: see the package's documentation.
 	Weak bool
 }
@@ -39,7 +57,10 @@ const (
 	opGet      = "get"
 	opUpdate   = "update"
 	defaultMax = 1_000_000
-	maxRecord  = 4 << 20 // bytes
+
+	defaultMaxLoads     = 32
+	defaultStoreTimeout = 5 * time.Second
+	maxRecord           = 4 << 20 // bytes
 )
 
 func (c *Config[V]) validate() error {
@@ -59,7 +80,24 @@ func (c *Config[V]) validate() error {
 		c.Encode = func(dst []byte, v *V) ([]byte, error) { return appendJSON(dst, v) }
 		c.Decode = func(data []byte, v *V) error { return json.Unmarshal(data, v) }
 	}
-	return nil
+	return c.validateStore()
+}
+
+func (c *Config[V]) validateStore() error {
+	c.MaxLoads, c.StoreTimeout = cmp.Or(c.MaxLoads, defaultMaxLoads), cmp.Or(c.StoreTimeout, defaultStoreTimeout)
+	switch {
+	case c.MaxLoads < 0 || c.StoreTimeout < 0:
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "MaxLoads is %d and StoreTimeout %v: want 0 or more", c.MaxLoads, c.StoreTimeout)
+	case c.Store != nil && c.Weak:
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "a weak map has no leases, which a Store needs: set only one of Weak and Store")
+	case c.WriteBehind == nil:
+		return nil
+	case c.Store == nil:
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "WriteBehind is set without Store")
+	}
+	behind := *c.WriteBehind
+	c.WriteBehind = &behind
+	return behind.validate(c.Max)
 }
 
 // appendJSON encodes without HTML escapes, which make a value up to six times as long, and

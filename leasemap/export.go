@@ -48,7 +48,7 @@ func (s *shard[V]) markChangedLocked(key leasehold.Key, name string) {
 	}
 }
 
-// export sends all values of a range: those of one map after the other, and after Stop again
+// export saves what write-behind has not saved, if it can, and sends all values of a range: those of one map after the other, and after Stop again
 // those of each that may have changed since the copy.
 //
 // Why no change is missed: an operation that changes a name holds the name's lock while it
@@ -67,6 +67,7 @@ func (g *Group) export(ctx context.Context, out outgoing) error {
 	}()
 	for _, name := range g.names {
 		selected.next = name
+		g.maps[name].settle(ctx)
 		c := g.maps[name].begin(selected)
 		copies = append(copies, c)
 		if err := c.sendAll(ctx); err != nil {
@@ -211,14 +212,18 @@ func (x *sender[V]) encode(ctx context.Context, s *shard[V], key leasehold.Key, 
 	defer func() { x.worked += time.Since(begun) }()
 	now := x.m.now()
 	current := x.m.cfg.Weak || e.generation == x.out.Generation(key)
-	if e.removed.Load() || !e.version.Exists() || e.expired(now) || !current {
+	exists, dirty := e.version.Exists() && !e.expired(now), e.state.Load() != clean
+	switch {
+	case e.removed.Load() || !current || !exists && !dirty:
 		return x.record, false, nil
+	case !exists:
+		return appendUnsaved(appendDeleted(x.record[:0], name), x.m.unsavedFor()), true, nil
 	}
-	left := time.Duration(0)
-	if at := e.expires.Load(); at != 0 {
-		left = time.Duration(at) - now
+	head := appendName(x.record[:0], kindValue, name)
+	if dirty {
+		head = appendUnsaved(head, x.m.unsavedFor())
 	}
-	record, err := x.m.cfg.Encode(appendHead(x.record[:0], name, e.version, left), &e.value)
+	record, err := x.m.cfg.Encode(appendVersion(head, e.version, e.ttl(now)), &e.value)
 	if err == nil && len(record) > maxRecord {
 		err = leasehold.Errorf("", leasehold.ErrLimit, "", "name and value take %d bytes, more than %d", len(record), maxRecord)
 	}

@@ -18,6 +18,8 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")) // a name that is too long
 	f.Add([]byte("\x01\x00\x00"))
 	f.Add(appendSelect(nil, "rooms"))
+	f.Add(appendUnsaved(appendDeleted(nil, "name"), time.Second))
+	f.Add(appendVersion(appendUnsaved(appendName(nil, kindValue, "name"), 1), Version{5, 17}, 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if isSelect(data) {
 			name, err := parseSelect(data)
@@ -35,15 +37,21 @@ func FuzzRecord(f *testing.F) {
 		if r.left < 0 || len(r.name)+len(r.value) > len(data) {
 			t.Fatalf("%+v of %d bytes", r, len(data))
 		}
-		written := appendDeleted(nil, r.name)
+		written := appendName(nil, kindValue, r.name)
+		if r.deleted {
+			written = appendDeleted(nil, r.name)
+		}
+		if r.unsaved {
+			written = appendUnsaved(written, r.age)
+		}
 		if !r.deleted {
-			written = append(appendHead(nil, r.name, r.version, r.left), r.value...)
+			written = append(appendVersion(written, r.version, r.left), r.value...)
 		}
 		again, err := parseRecord(written)
 		if diff := cmp.Diff(r, again, cmp.AllowUnexported(record{})); diff != "" || err != nil || len(written) > len(data) {
 			t.Fatalf("%d bytes are encoded again as %d: %v (-first +second):\n%s", len(data), len(written), err, diff)
 		}
-		if r.deleted && len(written) != len(data) && len(data) <= 2+1+len(r.name) {
+		if r.deleted && !r.unsaved && len(written) != len(data) && len(data) <= 2+1+len(r.name) {
 			t.Fatalf("%q is not the deletion of %q", data, r.name)
 		}
 	})

@@ -27,22 +27,24 @@ import (
 // refuses the range, and the source keeps it; nothing is lost. So servers of two versions of an
 // application may have different maps: see docs/operations/upgrade.md.
 type Group struct {
-	maps     map[string]anyMap
-	names    []string // in the order of Add
-	invalid  []error  // of Add; Join returns them
-	joined   bool     // Join was called and has not failed
-	owner    *owner.Owner
-	stop     context.CancelFunc
-	sweeping sync.WaitGroup
+	maps    map[string]anyMap
+	names   []string // in the order of Add
+	invalid []error  // of Add; Join returns them
+	joined  bool     // Join was called and has not failed
+	owner   *owner.Owner
+	stop    context.CancelFunc
+	running sync.WaitGroup // of the maps' goroutines
 }
 
 // anyMap is a map in a group, for any type of its values.
 type anyMap interface {
 	begin(out outgoing) copying
 	stage() staging
-	revoked(ended []leasehold.Lease)
+	revoked(ended []leasehold.Lease, cause leasehold.Cause)
 	use(g *Group, leases owner.Checker)
-	runSweeper(ctx context.Context)
+	run(ctx context.Context)
+	settle(ctx context.Context)
+	finish(ctx context.Context) error
 }
 
 const (
@@ -101,11 +103,11 @@ func (g *Group) Join(ctx context.Context, as owner.Config) (err error) {
 		return err
 	}
 	g.joined = true
-	sweeping, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
+	running, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	g.stop = stop
 	for _, m := range g.maps {
 		m.use(g, g.owner)
-		g.sweeping.Go(func() { m.runSweeper(sweeping) })
+		g.running.Go(func() { m.run(running) })
 	}
 	return nil
 }
@@ -137,7 +139,7 @@ func (g *Group) callbacks(as *owner.Config, ready <-chan struct{}) {
 	}
 	given := as.OnRevoke
 	as.OnRevoke = func(ended []leasehold.Lease, cause leasehold.Cause) {
-		g.revoked(ended)
+		g.revoked(ended, cause)
 		if given != nil {
 			<-ready
 			given(ended, cause)
@@ -146,9 +148,9 @@ func (g *Group) callbacks(as *owner.Config, ready <-chan struct{}) {
 }
 
 // revoked removes the values of leases that have ended from all maps.
-func (g *Group) revoked(ended []leasehold.Lease) {
+func (g *Group) revoked(ended []leasehold.Lease, cause leasehold.Cause) {
 	for _, m := range g.maps {
-		m.revoked(ended)
+		m.revoked(ended, cause)
 	}
 }
 
@@ -156,13 +158,19 @@ func (g *Group) revoked(ended []leasehold.Lease) {
 func (g *Group) Owner() *owner.Owner { return g.owner }
 
 // Close moves all names with their values of all maps to other servers, as [owner.Owner.Close] does,
-// and ends the goroutines of the maps. Call it before the server stops serving.
+// saves what write-behind has not saved, and ends the goroutines of the maps. Call it before the server stops serving.
 func (g *Group) Close(ctx context.Context) error {
 	if !g.joined {
 		return leasehold.Errorf(opClose, leasehold.ErrInvalid, "", "the group has no owner: Join was not called, or has failed")
 	}
+	for _, m := range g.maps {
+		m.settle(ctx)
+	}
 	err := g.owner.Close(ctx)
 	g.stop()
-	g.sweeping.Wait()
+	g.running.Wait()
+	for _, m := range g.maps {
+		err = errors.Join(err, m.finish(ctx))
+	}
 	return err
 }

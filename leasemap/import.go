@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -18,6 +19,7 @@ type incoming interface {
 type staged[V any] struct {
 	m     *Map[V]
 	parts map[int]map[string]*entry[V]
+	dirty map[string]time.Duration // unsaved names, with the instants of their changes
 	count int
 	once  sync.Once // of install or discard
 }
@@ -30,7 +32,7 @@ type staging interface {
 }
 
 func (m *Map[V]) stage() staging {
-	return &staged[V]{m: m, parts: make(map[int]map[string]*entry[V])}
+	return &staged[V]{m: m, parts: make(map[int]map[string]*entry[V]), dirty: make(map[string]time.Duration)}
 }
 
 // receive stages values until the lease is granted. Of two records of a name the later
@@ -103,7 +105,8 @@ func (a *staged[V]) add(data []byte) error {
 		a.parts[number] = part
 	}
 	_, known := part[r.name]
-	if r.deleted {
+	delete(a.dirty, r.name)
+	if r.deleted && !r.unsaved {
 		if known {
 			delete(part, r.name)
 			a.count--
@@ -111,13 +114,21 @@ func (a *staged[V]) add(data []byte) error {
 		}
 		return nil
 	}
-	e := &entry[V]{version: r.version}
+	if r.unsaved {
+		if m.unsaved == nil {
+			return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the change is not saved, and this server has no WriteBehind, so the source keeps the range")
+		}
+		a.dirty[r.name] = m.now() - r.age
+	}
+	e := &entry[V]{version: r.version, known: m.cfg.Store != nil}
 	e.setTTL(m.now(), r.left)
-	if err := m.cfg.Decode(r.value, &e.value); err != nil {
-		return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the value cannot be decoded: %w", err)
+	if !r.deleted {
+		if err := m.cfg.Decode(r.value, &e.value); err != nil {
+			return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the value cannot be decoded: %w", err)
+		}
 	}
 	if !known {
-		if !m.reserve(1) {
+		if !m.room() {
 			return leasehold.Errorf(opImport, leasehold.ErrLimit, r.name, "the map has %d names already", m.cfg.Max)
 		}
 		a.count++
@@ -132,14 +143,14 @@ func (a *staged[V]) add(data []byte) error {
 func (a *staged[V]) install(l leasehold.Lease) {
 	a.once.Do(func() { // no effect after the move has failed
 		for number, part := range a.parts {
-			a.m.shards[number].install(a.m, l, part)
+			a.m.shards[number].install(a.m, l, part, a.dirty)
 		}
 	})
 }
 
 // install adds entries to a shard. They replace entries of an earlier tenure; an entry of
 // a later tenure stays, because the lease has ended then.
-func (s *shard[V]) install(m *Map[V], l leasehold.Lease, part map[string]*entry[V]) {
+func (s *shard[V]) install(m *Map[V], l leasehold.Lease, part map[string]*entry[V], dirty map[string]time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, e := range part {
@@ -156,29 +167,35 @@ func (s *shard[V]) install(m *Map[V], l leasehold.Lease, part map[string]*entry[
 		}
 		e.generation = l.Generation
 		s.entries[name] = e
+		if since, is := dirty[name]; is {
+			m.markUnsaved(s, e, name, since)
+		}
 	}
 }
 
 // revoked frees the memory of values whose lease has
 // ended. Operations on them already fail. A weak map keeps them until they expire. It does not
-// wait for running operations.
-func (m *Map[V]) revoked(ended []leasehold.Lease) {
+// wait for running operations. Write-behind saves those that have not moved, if no later owner has used them.
+func (m *Map[V]) revoked(ended []leasehold.Lease, cause leasehold.Cause) {
 	if m.cfg.Weak {
 		return
 	}
 	for _, l := range ended {
 		for i := shardOf(l.Range.Start); i <= shardOf(l.Range.Last()); i++ {
-			m.shards[i].revoke(m, l)
+			m.shards[i].revoke(m, l, cause == leasehold.CauseMoved)
 		}
 	}
 }
 
-func (s *shard[V]) revoke(m *Map[V], l leasehold.Lease) {
+func (s *shard[V]) revoke(m *Map[V], l leasehold.Lease, moved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, e := range s.entries {
 		if e.generation <= l.Generation && l.Range.Contains(m.cfg.Key(name)) {
 			m.remove(s, name, e)
+			if moved {
+				e.state.Store(clean)
+			}
 		}
 	}
 }

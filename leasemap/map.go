@@ -21,9 +21,13 @@ type Map[V any] struct {
 	base   time.Time
 
 	shards [shardCount]shard[V]
-	count  atomic.Int64 // of entries
-	first  uint64       // offset of version numbers
-	spare  sync.Pool    // of *Entry[V]
+	count  atomic.Int64  // of entries
+	first  uint64        // offset of version numbers
+	spare  sync.Pool     // of *Entry[V]
+	hand   atomic.Uint32 // of the eviction
+
+	loads   chan struct{} // semaphore of loads
+	unsaved *queue[V]     // nil without write-behind
 
 	group *Group // nil for a map of New
 	alone bool   // a map of Join, whose group has no other
@@ -40,6 +44,9 @@ func New[V any](cfg Config[V], leases owner.Checker) (*Map[V], error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.WriteBehind != nil {
+		return nil, leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "a map of New has no goroutine, which WriteBehind needs: use Join")
+	}
 	m.leases = leases
 	return m, nil
 }
@@ -50,6 +57,10 @@ func newMap[V any](cfg Config[V]) (*Map[V], error) {
 	m := &Map[V]{cfg: cfg, base: time.Now(), leases: noOwner{}}
 	if cfg.Weak {
 		m.first = rand.Uint64N(1 << 62) //nolint:gosec // versions of different servers must differ; they are not secret
+	}
+	m.loads = make(chan struct{}, max(0, m.cfg.MaxLoads))
+	if m.cfg.WriteBehind != nil {
+		m.unsaved = newQueue[V]()
 	}
 	return m, err
 }
@@ -160,18 +171,24 @@ func WithVersion(v Version) Option { return Option{conditional: true, version: v
 // negative TTL it expires at once.
 func WithTTL(d time.Duration) Option { return Option{limited: true, ttl: d} }
 
-// Get returns a value. It reports false if there is none.
+// Get returns a value. It reports false if there is none. A map with a Store may have to load it,
+// for Config.StoreTimeout at most: [Map.GetContext] has a context.
 func (m *Map[V]) Get(name string) (V, bool, error) {
 	value, version, err := m.GetVersion(name)
 	return value, version.Exists(), err
 }
 
 // GetVersion returns a value and its version, for [WithVersion]. The version is zero if there is
-// no value.
+// no value. It loads like Get.
 func (m *Map[V]) GetVersion(name string) (V, Version, error) {
+	return m.GetContext(context.Background(), name)
+}
+
+// GetContext is GetVersion with a context for the load of a value that is not in memory.
+func (m *Map[V]) GetContext(ctx context.Context, name string) (V, Version, error) {
 	var value V
 	var version Version
-	if err := m.read(name, func(e *entry[V]) { value, version = e.value, e.version }); err != nil {
+	if err := m.read(ctx, name, func(e *entry[V]) { value, version = e.value, e.version }); err != nil {
 		var zero V
 		return zero, Version{}, err
 	}

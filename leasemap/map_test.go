@@ -166,10 +166,10 @@ func TestLeaseEndsDuringOperation(t *testing.T) {
 	wantKind(t, err, leasehold.ErrNotOwner)
 	r.grant(0, nil)
 	s.mustSet(t, "x", "1")
-	err = s.read("x", func(*entry[string]) { lose() })
+	err = s.read(t.Context(), "x", func(*entry[string]) { lose() })
 	wantKind(t, err, leasehold.ErrNotOwner)
 	r.grant(0, nil)
-	err = s.read("none", func(*entry[string]) { lose() })
+	err = s.read(t.Context(), "none", func(*entry[string]) { lose() })
 	wantKind(t, err, leasehold.ErrNotOwner)
 }
 

@@ -3,6 +3,7 @@ package leasemap
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -44,6 +45,11 @@ func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) 
 		return Version{}, leasehold.Errorf(opUpdate, leasehold.ErrUnavailable, o.name, "nothing was done: %w", context.Cause(ctx))
 	}
 	o.key = m.cfg.Key(o.name)
+	if m.unsaved != nil {
+		if err := m.admit(ctx, o.name); err != nil {
+			return Version{}, err
+		}
+	}
 	err := m.execute(ctx, m.shard(o.key), o)
 	switch {
 	case err != nil:
@@ -64,8 +70,8 @@ func (m *Map[V]) execute(ctx context.Context, s *shard[V], o *operation[V]) erro
 		e, err := m.acquire(ctx, s, o.key, o.name, opUpdate)
 		switch {
 		case err == nil:
-			err = m.executeLocked(s, e, o)
-		case errors.Is(err, leasehold.ErrLimit):
+			err = m.executeLocked(ctx, s, e, o)
+		case errors.Is(err, leasehold.ErrLimit) && m.cfg.Store == nil:
 			err = m.executeFull(s, o, err)
 		}
 		if err == nil || !errors.Is(err, errReplaced) {
@@ -76,12 +82,27 @@ func (m *Map[V]) execute(ctx context.Context, s *shard[V], o *operation[V]) erro
 
 // executeLocked executes an operation on a locked entry, and releases it, also after a panic of
 // the application's function.
-func (m *Map[V]) executeLocked(s *shard[V], e *entry[V], o *operation[V]) (err error) {
+func (m *Map[V]) executeLocked(ctx context.Context, s *shard[V], e *entry[V], o *operation[V]) (err error) {
 	defer m.release(s, o.name, e)
 	if o.lease, err = m.validate(s, e, o.key, o.name, opUpdate); err != nil { // 1, 2
 		return err
 	}
-	return m.apply(s, e, o)
+	if m.cfg.Store != nil && !e.known {
+		if err := m.prepare(ctx, s, e, o); err != nil {
+			return err
+		}
+	}
+	e.use()
+	return m.apply(ctx, s, e, o)
+}
+
+// prepare loads the value of an operation. One that replaces any value does not need it.
+func (m *Map[V]) prepare(ctx context.Context, s *shard[V], e *entry[V], o *operation[V]) error {
+	conditional := slices.ContainsFunc(o.options, func(option Option) bool { return option.conditional })
+	if o.do == nil && o.change == nil && !conditional {
+		return validateName(opUpdate, o.name)
+	}
+	return m.load(ctx, s, e, opUpdate, o.name, o.lease)
 }
 
 // executeFull executes an operation on a name without a value in a full map. It fails if the
@@ -94,14 +115,14 @@ func (m *Map[V]) executeFull(s *shard[V], o *operation[V], full error) (err erro
 	if s.find(o.name) != nil {
 		return errReplaced // added meanwhile
 	}
-	err = m.apply(s, empty, o)
+	err = m.apply(context.Background(), s, empty, o) // there is no store
 	if err == nil && empty.version.Exists() {
 		err = full
 	}
 	return err
 }
 
-func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
+func (m *Map[V]) apply(ctx context.Context, s *shard[V], e *entry[V], o *operation[V]) error {
 	existed := e.version.Exists() && !m.expired(e)
 	work := m.newEntry()
 	defer m.recycle(work)
@@ -126,6 +147,11 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
 	if err := m.recordChange(s, o); err != nil {
 		return err
 	}
+	if m.cfg.Store != nil && m.unsaved == nil {
+		if err := m.save(ctx, e, o, work); err != nil {
+			return err
+		}
+	}
 	switch { // 3
 	case work.deleted:
 		e.clear()
@@ -135,7 +161,11 @@ func (m *Map[V]) apply(s *shard[V], e *entry[V], o *operation[V]) error {
 		e.value, e.version = work.Value, next
 		m.setTTL(e, work.ttl)
 	}
+	e.known = m.cfg.Store != nil
 	o.version, o.changed = e.version, true
+	if m.unsaved != nil {
+		m.markUnsaved(s, e, o.name, m.now())
+	}
 	return nil
 }
 
@@ -193,7 +223,7 @@ func (m *Map[V]) validate(s *shard[V], e *entry[V], key leasehold.Key, name, op 
 	if !ok {
 		return owner.Lease{}, nil // the map is weak
 	}
-	if e.generation < lease.Generation && !m.cfg.Weak && !s.discardOld(e, lease.Generation) { // 2
+	if e.generation < lease.Generation && !m.cfg.Weak && !s.discardOld(m, name, e, lease.Generation) { // 2
 		return owner.Lease{}, errReplaced
 	}
 	return lease, nil
@@ -235,6 +265,7 @@ func (r *refusal) RefusedKey() (name string, key leasehold.Key) { return r.name,
 const (
 	notOwned   = "this server does not own the name"
 	leaseEnded = "the lease ended during the operation"
+	superseded = "the store has a later generation or token: a later owner has used the name"
 	suspended  = "nothing was done: no manager has renewed the lease in time, and the value is kept until one replies"
 )
 

@@ -12,11 +12,11 @@ import (
 )
 
 // read calls f with the entry of a name. For a missing name it calls f with an empty entry.
-func (m *Map[V]) read(name string, f func(*entry[V])) error {
+func (m *Map[V]) read(ctx context.Context, name string, f func(*entry[V])) error {
 	key := m.cfg.Key(name)
 	s := m.shard(key)
 	for {
-		lease, err := m.readOnce(s, key, name, f)
+		lease, err := m.readOnce(ctx, s, key, name, f)
 		if errors.Is(err, errReplaced) {
 			continue
 		}
@@ -31,13 +31,20 @@ func (m *Map[V]) read(name string, f func(*entry[V])) error {
 }
 
 // readOnce fails with errReplaced if the entry was replaced meanwhile.
-func (m *Map[V]) readOnce(s *shard[V], key leasehold.Key, name string, f func(*entry[V])) (owner.Lease, error) {
+func (m *Map[V]) readOnce(ctx context.Context, s *shard[V], key leasehold.Key, name string, f func(*entry[V])) (owner.Lease, error) {
 	e := s.find(name)
-	if e == nil {
+	var err error
+	switch {
+	case e != nil && e.tryLock():
+	case m.cfg.Store != nil:
+		e, err = m.acquireToRead(ctx, s, key, name)
+	case e == nil:
 		return m.readMissing(s, key, name, f)
+	default:
+		err = e.lock(context.Background(), &s.mu)
 	}
-	if err := e.lock(context.Background(), &s.mu); err != nil {
-		return owner.Lease{}, err // impossible: the context does not end
+	if err != nil {
+		return owner.Lease{}, err
 	}
 	defer m.release(s, name, e)
 	if e.removed.Load() {
@@ -47,6 +54,12 @@ func (m *Map[V]) readOnce(s *shard[V], key leasehold.Key, name string, f func(*e
 	if err != nil {
 		return lease, err
 	}
+	if m.cfg.Store != nil && !e.known {
+		if err := m.load(ctx, s, e, opGet, name, lease); err != nil {
+			return lease, err
+		}
+	}
+	e.use()
 	if m.expired(e) {
 		if s.exports.Load() > 0 {
 			s.markChanged(key, name) // otherwise the target would restore the value
@@ -55,6 +68,14 @@ func (m *Map[V]) readOnce(s *shard[V], key leasehold.Key, name string, f func(*e
 	}
 	f(e)
 	return lease, nil
+}
+
+// acquireToRead returns the locked entry of a name in a map with a store, a new one if there is none. It limits the
+// wait for another load or operation.
+func (m *Map[V]) acquireToRead(ctx context.Context, s *shard[V], key leasehold.Key, name string) (*entry[V], error) {
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.StoreTimeout)
+	defer cancel()
+	return m.acquire(ctx, s, key, name, opGet)
 }
 
 // readMissing reads a name without an entry. An entry that is missing after the lease was

@@ -115,7 +115,11 @@ func (r *realm) grant(to int, install func(leasehold.Lease)) {
 	r.holder, r.stopped = to, false
 	r.mu.Unlock()
 	if from >= 0 {
-		r.servers[from].group.revoked([]leasehold.Lease{ended})
+		cause := leasehold.CauseExpired
+		if install != nil {
+			cause = leasehold.CauseMoved
+		}
+		r.servers[from].group.revoked([]leasehold.Lease{ended}, cause)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 // range. So new kinds cost no state during a rolling restart: kindSelect is newer than the others.
 type record struct {
 	deleted bool
+	unsaved bool          // write-behind has not saved the value or the deletion
+	age     time.Duration // of an unsaved change
 	name    string
 	version Version
 	left    time.Duration // remaining TTL; 0 if it does not expire
@@ -31,6 +33,9 @@ const (
 	kindValue   = 0
 	kindDeleted = 1
 	kindSelect  = 2 // the name is the map of all later records, which is "" at first
+
+	// Added to kindValue and kindDeleted of an unsaved change, whose age follows the name.
+	kindUnsaved = 0x10
 )
 
 func appendName(dst []byte, kind byte, name string) []byte {
@@ -64,8 +69,17 @@ func cutName(data []byte) (name string, rest []byte, ok bool) {
 	return string(data[size : size+int(n)]), data[size+int(n):], true
 }
 
+// appendUnsaved marks a record, which ends with its name, as that of an unsaved change.
+func appendUnsaved(dst []byte, age time.Duration) []byte {
+	dst[1] |= kindUnsaved
+	return binary.AppendUvarint(dst, uint64(max(0, age)))
+}
+
 func appendHead(dst []byte, name string, v Version, left time.Duration) []byte {
-	dst = appendName(dst, kindValue, name)
+	return appendVersion(appendName(dst, kindValue, name), v, left)
+}
+
+func appendVersion(dst []byte, v Version, left time.Duration) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(v.Generation))
 	dst = binary.LittleEndian.AppendUint64(dst, v.Number)
 	return binary.AppendUvarint(dst, uint64(max(0, left)))
@@ -76,13 +90,18 @@ func parseRecord(data []byte) (record, error) {
 	bad := func(problem string) (record, error) {
 		return record{}, leasehold.Errorf(opImport, leasehold.ErrInvalid, "", "a record of %d bytes %s", len(data), problem)
 	}
-	if len(data) < 2 || data[0] != recordFormat || data[1] > kindDeleted {
+	if len(data) < 2 || data[0] != recordFormat || data[1]&^kindUnsaved > kindDeleted {
 		return bad("has an unknown format")
 	}
-	r := record{deleted: data[1] == kindDeleted}
+	r := record{deleted: data[1]&^kindUnsaved == kindDeleted, unsaved: data[1]&kindUnsaved != 0}
 	name, rest, ok := cutName(data[2:])
 	if !ok {
 		return bad("ends within its name")
+	}
+	if r.unsaved {
+		if r.age, rest, ok = cutDuration(rest); !ok {
+			return bad("ends within its age")
+		}
 	}
 	if r.name = name; r.deleted {
 		return r, nil
@@ -91,10 +110,16 @@ func parseRecord(data []byte) (record, error) {
 		return bad("ends within its version")
 	}
 	r.version = Version{leasehold.Generation(binary.LittleEndian.Uint64(rest)), binary.LittleEndian.Uint64(rest[8:])}
-	left, size := binary.Uvarint(rest[16:])
-	if size <= 0 || left > uint64(1<<62) {
+	if r.left, r.value, ok = cutDuration(rest[16:]); !ok {
 		return bad("ends within its TTL")
 	}
-	r.left, r.value = time.Duration(left), rest[16+size:]
 	return r, nil
+}
+
+func cutDuration(data []byte) (d time.Duration, rest []byte, ok bool) {
+	n, size := binary.Uvarint(data)
+	if size <= 0 || n > uint64(1<<62) {
+		return 0, nil, false
+	}
+	return time.Duration(n), data[size:], true
 }

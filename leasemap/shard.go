@@ -46,7 +46,11 @@ type entry[V any] struct {
 	// lock and the shard's lock, readers one of the two.
 	generation leasehold.Generation
 	removed    atomic.Bool  // from its shard; written under the shard's lock
+	used       atomic.Bool  // since the eviction or the sweeper has examined it
 	expires    atomic.Int64 // on the map's clock, a [time.Duration]; 0 means never
+
+	state atomic.Uint32 // in write-behind: clean, unsaved, ...
+	known bool          // the value, or that there is none, is that of the store; only with a store
 
 	version Version // zero without a value
 	value   V
@@ -56,6 +60,20 @@ func (e *entry[V]) clear() {
 	var zero V
 	e.value, e.version = zero, Version{}
 	e.expires.Store(0)
+}
+
+// forget makes the next operation load the value.
+func (e *entry[V]) forget() {
+	e.clear()
+	e.known = false
+}
+
+// ttl returns the remaining TTL, 0 for a value that does not expire.
+func (e *entry[V]) ttl(now time.Duration) time.Duration {
+	if at := e.expires.Load(); at != 0 {
+		return time.Duration(at) - now
+	}
+	return 0
 }
 
 func (e *entry[V]) expired(now time.Duration) bool {
@@ -109,12 +127,16 @@ func (m *Map[V]) add(s *shard[V], key leasehold.Key, name, op string) (*entry[V]
 	if _, ok := m.leases.Check(key); !ok && !m.cfg.Weak {
 		return nil, m.refuse(op, name, key, notOwned)
 	}
+	room := m.room()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[name]; e != nil { // added by another goroutine
+		if room {
+			m.count.Add(-1)
+		}
 		return e, nil
 	}
-	if !m.reserve(1) {
+	if !room {
 		return nil, leasehold.Errorf(op, leasehold.ErrLimit, name, "nothing was done: the map has %d names already", m.cfg.Max)
 	}
 	if s.entries == nil {
@@ -133,9 +155,9 @@ func (m *Map[V]) reserve(n int) bool {
 	return true
 }
 
-// release unlocks an entry, and removes it if it has no value.
+// release unlocks an entry, and removes it if it has no value. That a name has none in the store stays known.
 func (m *Map[V]) release(s *shard[V], name string, e *entry[V]) {
-	if !e.version.Exists() {
+	if !e.version.Exists() && !e.known {
 		s.mu.Lock()
 		m.remove(s, name, e)
 		s.mu.Unlock()
@@ -156,10 +178,14 @@ func (m *Map[V]) remove(s *shard[V], name string, e *entry[V]) {
 }
 
 // discardOld discards the state of an earlier tenure, and sets the generation. It
-// reports false if the entry was removed from its shard.
-func (s *shard[V]) discardOld(e *entry[V], g leasehold.Generation) bool {
+// reports false if the entry was removed from its shard. It removes one that may be unsaved: write-behind
+// saves it with its own generation.
+func (s *shard[V]) discardOld(m *Map[V], name string, e *entry[V], g leasehold.Generation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if e.known {
+		m.remove(s, name, e)
+	}
 	if e.removed.Load() {
 		return false
 	}
@@ -246,6 +272,16 @@ const (
 	sweepSteps = 64
 )
 
+// run executes the background work of the map until the context ends.
+func (m *Map[V]) run(ctx context.Context) {
+	var saver sync.WaitGroup
+	if m.unsaved != nil {
+		saver.Go(func() { m.runSaver(ctx) })
+	}
+	m.runSweeper(ctx)
+	saver.Wait()
+}
+
 // runSweeper removes expired values, some shards per step, until the context ends.
 func (m *Map[V]) runSweeper(ctx context.Context) {
 	pass := maxSweep
@@ -271,7 +307,7 @@ func (m *Map[V]) sweep(from, to int) {
 	}
 }
 
-// Sweep removes all expired values, in time linear in the number of values. It blocks operations
+// Sweep removes all expired values, and names without a value that were not used since the last Sweep, in time linear in the number of values. It blocks operations
 // in one shard, of 4,096, at a time. A map of Join calls it regularly.
 func (m *Map[V]) Sweep() { m.sweep(0, shardCount) }
 
@@ -280,10 +316,14 @@ func (s *shard[V]) sweep(m *Map[V]) {
 	defer s.mu.Unlock()
 	now := m.now()
 	for name, e := range s.entries {
-		if !e.expired(now) || !e.tryLock() {
+		if !e.expired(now) && m.cfg.Store == nil || !e.tryLock() {
 			continue // not expired, or in use
 		}
-		if e.expired(now) {
+		switch {
+		case e.state.Load() != clean: // write-behind needs it
+		case !e.version.Exists() && !e.used.Swap(false): // known to have no value, and not asked for
+			m.remove(s, name, e)
+		case e.expired(now):
 			s.markChangedLocked(m.cfg.Key(name), name) // otherwise the target would restore the value
 			m.remove(s, name, e)
 		}

@@ -224,11 +224,11 @@ func TestRevokedRemovesOnlyItsRange(t *testing.T) {
 		s.mustSet(t, fmt.Sprint(i), "1")
 	}
 	half := leasehold.Range{Limit: 1 << 63}
-	s.revoked([]leasehold.Lease{{Range: half, Generation: 0}}) // an older generation
+	s.revoked([]leasehold.Lease{{Range: half, Generation: 0}}, leasehold.CauseExpired) // an older generation
 	if s.Len() != 100 {
 		t.Errorf("%d of 100 values of a later tenure are left", s.Len())
 	}
-	s.revoked([]leasehold.Lease{{Range: half, Generation: 1}})
+	s.revoked([]leasehold.Lease{{Range: half, Generation: 1}}, leasehold.CauseExpired)
 	for i := range 100 {
 		want := "1"
 		if half.Contains(leasehold.KeyOf(fmt.Sprint(i))) {
@@ -262,7 +262,7 @@ func TestInstallAndRevokedDoNotWaitForFunctions(t *testing.T) {
 			t.Fatal(err)
 		}
 		install(r.set(-1, 6))
-		b.revoked([]leasehold.Lease{{Range: leasehold.All, Generation: 2}})
+		b.revoked([]leasehold.Lease{{Range: leasehold.All, Generation: 2}}, leasehold.CauseExpired)
 		close(revoked) // as OnRevoke of an application does
 		wantKind(t, <-done, leasehold.ErrIndeterminate)
 		r.set(1, 6)
