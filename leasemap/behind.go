@@ -69,7 +69,7 @@ type queue[V any] struct {
 	wake     chan struct{} // of the flusher, when there is a first entry or a batch
 
 	count  atomic.Int64 // len(items)
-	oldest atomic.Int64 // minimum of since; 0 if the queue is empty
+	oldest atomic.Int64 // minimum of since, plus 1; 0 if the queue is empty
 
 	mu    sync.Mutex
 	items []queued[V]
@@ -85,12 +85,12 @@ func (m *Map[V]) markUnsaved(s *shard[V], e *entry[V], name string, since time.D
 	if !e.change() {
 		return // it is in the queue
 	}
-	q := m.unsaved
+	q, since := m.unsaved, max(0, since)
 	q.mu.Lock()
 	q.items = append(q.items, queued[V]{s, e, name, since})
 	n := q.count.Add(1)
 	if oldest := q.oldest.Load(); oldest == 0 || int64(since) < oldest {
-		q.oldest.Store(max(1, int64(since)))
+		q.oldest.Store(int64(since) + 1)
 	}
 	q.mu.Unlock()
 	if n == 1 || n == int64(m.cfg.WriteBehind.Batch) {
@@ -136,7 +136,7 @@ func (m *Map[V]) congested() bool {
 // unsavedFor returns the age of the oldest unsaved change.
 func (m *Map[V]) unsavedFor() time.Duration {
 	if oldest := m.unsaved.oldest.Load(); oldest != 0 {
-		return m.now() - time.Duration(oldest)
+		return m.now() - time.Duration(oldest-1)
 	}
 	return 0
 }

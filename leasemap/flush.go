@@ -249,11 +249,12 @@ func (m *Map[V]) dequeue(b *batch[V]) {
 		q.items = append(q.items, item)
 	}
 	q.count.Store(int64(len(q.items)))
-	oldest := time.Duration(0)
+	oldest := int64(0)
 	if len(q.items) > 0 {
-		oldest = max(1, slices.MinFunc(q.items, func(a, b queued[V]) int { return cmp.Compare(a.since, b.since) }).since)
+		first := slices.MinFunc(q.items, func(a, b queued[V]) int { return cmp.Compare(a.since, b.since) })
+		oldest = int64(first.since) + 1
 	}
-	q.oldest.Store(int64(oldest))
+	q.oldest.Store(oldest)
 	close(q.freed)
 	q.freed = make(chan struct{})
 }
