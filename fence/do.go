@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/fence/internal/postgres"
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
 )
 
@@ -67,7 +68,7 @@ func (s SQL) begin(ctx context.Context, db *sql.DB, resource string, generation 
 			return tx, nil
 		}
 		_ = tx.Rollback() // or the database does when the connection is lost
-		if stateOf(err) != serializationFailure || attempt == checkAttempts {
+		if postgres.StateOf(err) != postgres.SerializationFailure || attempt == checkAttempts {
 			return nil, err
 		}
 	}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"regexp"
-	"strings"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/fence/internal/postgres"
 	"github.com/leasehold-dev/leasehold/fence/internal/token"
 )
 
@@ -52,22 +51,11 @@ func (s SQL) Schema() (string, error) {
 ) WITH (fillfactor = 50)`, table), nil
 }
 
-// names matches table names that need no quotes.
-var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$`)
-
 func (s SQL) table() (string, error) {
 	if s.Table == "" {
 		return DefaultTable, nil
 	}
-	if !names.MatchString(s.Table) {
-		return "", leasehold.Errorf(token.Op, leasehold.ErrInvalid, fmt.Sprintf("%.64s", s.Table),
-			"a table name consists of letters, digits and underscores, with an optional schema before a dot")
-	}
-	if schema, _, ok := strings.Cut(strings.ToLower(s.Table), "."); ok && strings.HasPrefix(schema, "pg_") {
-		return "", leasehold.Errorf(token.Op, leasehold.ErrInvalid, s.Table,
-			"the schema is a system schema, and pg_temp is private to a connection: choose one that all writers share")
-	}
-	return s.Table, nil
+	return s.Table, postgres.CheckTable(token.Op, s.Table)
 }
 
 // validate returns the table, or an error for an invalid argument.

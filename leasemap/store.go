@@ -22,7 +22,8 @@ import (
 // Tokens are those of one namespace, and of one map: each map needs a Store of its own.
 type Store interface {
 	// Load raises the token of a name, and returns its record, whose Version is zero if there
-	// is no value. The error has the kind [leasehold.ErrStale] if the token is lower than the stored one.
+	// is no value. The error has the kind [leasehold.ErrStale] if the token is lower than the stored one, and
+	// never ErrIndeterminate: a Load can be repeated.
 	Load(ctx context.Context, name string, token Version) (Record, error)
 
 	// Save stores records, whose names are different and sorted, and returns the names whose tokens are
