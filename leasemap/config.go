@@ -34,7 +34,7 @@ type Config[V any] struct {
 	// "Persistence" in the package's documentation. It must not be used by another map, and is invalid with Weak.
 	Store Store
 	// WriteBehind saves values after operations have returned. Nil means write-through: a change returns when the
-	// store has it. It requires Join or a Group.
+	// store has it.
 	WriteBehind *WriteBehind
 	// StoreTimeout limits a call of the store. Default 5 s.
 	StoreTimeout time.Duration

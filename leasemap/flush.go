@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -12,6 +13,8 @@ import (
 
 const (
 	opFlush = "flush map"
+
+	concurrentSaves = 2 // calls of the store with a batch each
 	forever = time.Duration(1<<63 - 1)
 )
 
@@ -68,7 +71,7 @@ func (m *Map[V]) untilDue() time.Duration {
 	return m.cfg.WriteBehind.Interval - m.unsavedFor()
 }
 
-// A batch is the first part of the queue.
+// A batch is the first part of the queue: the batches of the next calls of the store.
 type batch[V any] struct {
 	queued  int          // number of items of the queue
 	saving  []pending[V] // sorted by name
@@ -119,7 +122,7 @@ func (m *Map[V]) flushBatch(ctx context.Context, wait bool) (int, error) {
 func (m *Map[V]) takeBatch(ctx context.Context, wait bool) (*batch[V], error) {
 	q, b := m.unsaved, new(batch[V])
 	q.mu.Lock()
-	items := q.items[:min(len(q.items), m.cfg.WriteBehind.Batch)]
+	items := q.items[:min(len(q.items), concurrentSaves*m.cfg.WriteBehind.Batch)]
 	q.mu.Unlock()
 	taken := make(map[string]bool, len(items))
 	for _, item := range items {
@@ -167,11 +170,10 @@ func (m *Map[V]) saveBatch(ctx context.Context, b *batch[V]) error {
 	if len(b.saving) == 0 {
 		return nil
 	}
-	refused, invalid, err := m.saveRecords(ctx, b.records())
+	refused, err := m.saveAll(ctx, b)
 	if err != nil {
 		return err
 	}
-	b.invalid = append(b.invalid, invalid...)
 	for _, p := range b.saving {
 		if slices.Contains(refused, p.Name) {
 			m.refused(b, p)
@@ -182,6 +184,22 @@ func (m *Map[V]) saveBatch(ctx context.Context, b *batch[V]) error {
 		}
 	}
 	return nil
+}
+
+// saveAll calls the store with all records, several times at once, and returns the refused names.
+func (m *Map[V]) saveAll(ctx context.Context, b *batch[V]) (refused []string, err error) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for part := range slices.Chunk(b.records(), m.cfg.WriteBehind.Batch) {
+		all.Go(func() {
+			r, invalid, failed := m.saveRecords(ctx, part)
+			mu.Lock()
+			defer mu.Unlock()
+			refused, b.invalid, err = append(refused, r...), append(b.invalid, invalid...), errors.Join(err, failed)
+		})
+	}
+	all.Wait()
+	return refused, err
 }
 
 func (b *batch[V]) records() []Record {

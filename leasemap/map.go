@@ -35,7 +35,8 @@ type Map[V any] struct {
 
 // New returns a map whose leases another Checker reports: a test, for instance. It does not move
 // values, so it refuses an [owner.Owner]: use [Join], or a [Group] for several maps of one
-// owner. Expired values occupy memory until [Map.Sweep] is called.
+// owner. It has no goroutine: expired values occupy memory until [Map.Sweep] is called, and write-behind saves when
+// [Map.Flush] is called.
 func New[V any](cfg Config[V], leases owner.Checker) (*Map[V], error) {
 	if _, moves := leases.(*owner.Owner); moves || leases == nil {
 		return nil, leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "leases is nil or an Owner, whose moves would lose the values: use Join, or a Group for several maps of one owner")
@@ -43,9 +44,6 @@ func New[V any](cfg Config[V], leases owner.Checker) (*Map[V], error) {
 	m, err := newMap(cfg)
 	if err != nil {
 		return nil, err
-	}
-	if cfg.WriteBehind != nil {
-		return nil, leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "a map of New has no goroutine, which WriteBehind needs: use Join")
 	}
 	m.leases = leases
 	return m, nil

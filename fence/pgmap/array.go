@@ -19,7 +19,7 @@ func columns(batch []leasemap.Record) []any {
 		if !r.Version.Exists() {
 			version.null()
 			value.null()
-			ttl.null()
+			ttl.number(0)
 			continue
 		}
 		version.text(r.Version.String())

@@ -39,8 +39,7 @@ func (s *Store) Schema() (string, error) {
 	number bigint NOT NULL,     -- and of its last call
 	version text COLLATE "C",   -- of the value; null if there is none
 	value bytea,
-	expires timestamptz,
-	used timestamptz NOT NULL DEFAULT now()
+	expires timestamptz         -- of a row without a value, its last use
 ) WITH (fillfactor = 70)`, s.table), s.bad
 }
 
@@ -54,8 +53,9 @@ func (s *Store) Create(ctx context.Context) error {
 }
 
 // load raises the token in every case but a refusal, whose result has no row.
-const load = `INSERT INTO %s AS known (name, generation, number) VALUES ($1, $2, $3)
-ON CONFLICT (name) DO UPDATE SET generation = EXCLUDED.generation, number = EXCLUDED.number, used = now()
+const load = `INSERT INTO %s AS known (name, generation, number, expires) VALUES ($1, $2, $3, now())
+ON CONFLICT (name) DO UPDATE SET generation = EXCLUDED.generation, number = EXCLUDED.number,
+	expires = CASE WHEN known.version IS NULL OR known.expires < now() THEN now() ELSE known.expires END
 	WHERE (known.generation, known.number) <= (EXCLUDED.generation, EXCLUDED.number)
 RETURNING version, value, (EXTRACT(EPOCH FROM expires - now()) * 1e6)::bigint`
 
@@ -99,7 +99,7 @@ SELECT name, generation, number, version, value, now() + ttl * interval '1 micro
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6::bigint[])
 	AS saved (name, generation, number, version, value, ttl)
 ON CONFLICT (name) DO UPDATE SET generation = EXCLUDED.generation, number = EXCLUDED.number, version = EXCLUDED.version,
-	value = EXCLUDED.value, expires = EXCLUDED.expires, used = now()
+	value = EXCLUDED.value, expires = EXCLUDED.expires
 	WHERE (known.generation, known.number) <= (EXCLUDED.generation, EXCLUDED.number)
 RETURNING name`
 
@@ -152,13 +152,13 @@ func (s *Store) failed(err error, unknown leasehold.Kind) error {
 }
 
 // Prune deletes rows whose value was deleted or has expired, and that no server has used for some time: longer than any
-// process or statement can be delayed, an hour for instance. It returns their number. Call it regularly, in any server.
+// process or statement can be delayed, a day for instance. It returns their number. Call it regularly, in any server.
 func (s *Store) Prune(ctx context.Context, unused time.Duration) (int64, error) {
 	if s.bad != nil {
 		return 0, s.bad
 	}
 	result, err := s.db.ExecContext(ctx, fmt.Sprintf(`DELETE FROM %s
-WHERE used < now() - $1 * interval '1 microsecond' AND (version IS NULL OR expires < now() - $1 * interval '1 microsecond')`, s.table), unused.Microseconds())
+WHERE expires < now() - $1 * interval '1 microsecond'`, s.table), unused.Microseconds())
 	if err != nil {
 		return 0, s.failed(err, leasehold.ErrIndeterminate)
 	}
