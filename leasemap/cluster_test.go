@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
 	"github.com/leasehold-dev/leasehold/leaseholdtest"
+	"github.com/leasehold-dev/leasehold/leasemap"
 )
 
 // While every server restarts, one after the other, no acknowledged
@@ -70,7 +71,7 @@ func TestLinearizableUnderFaults(t *testing.T) {
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			leaseholdtest.Run(t, leaseholdtest.Config{Managers: 3}, func(t *testing.T, c *leaseholdtest.Cluster) {
-				history := live(t, c, seed)
+				history := live(t, c, seed, leasemap.Config[string]{})
 				for _, o := range history {
 					switch out := o.Output.(oracle.Answer); {
 					case o.Input.(oracle.Request).Do == oracle.Lose:
@@ -93,12 +94,12 @@ func TestLinearizableUnderFaults(t *testing.T) {
 	}
 }
 
-// live runs a cluster for some minutes, and returns the history.
-func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Operation {
+// live runs a cluster for some minutes, and returns the history. With a store, no fault loses a value.
+func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64, cfg leasemap.Config[string]) []porcupine.Operation {
 	history := oracle.NewRegisters("alice", "bob", "carol")
 	nemesis := &leaseholdtest.Nemesis{
 		Random: rand.New(rand.NewPCG(seed, 99)),
-		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return serve(t, n) },
+		Start:  func(n *leaseholdtest.Node) func(context.Context) error { return serveMap(t, n, cfg) },
 	}
 	nemesis.Begin(c, "a", "b", "c")
 	watching, stop := context.WithCancel(t.Context())
@@ -110,7 +111,9 @@ func live(t *testing.T, c *leaseholdtest.Cluster, seed uint64) []porcupine.Opera
 			if err != nil {
 				break
 			}
-			history.Lost(loss)
+			if cfg.Store == nil {
+				history.Lost(loss)
+			}
 		}
 	})
 	for i := range 3 {

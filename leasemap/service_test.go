@@ -25,10 +25,15 @@ type reply struct {
 // serve runs a server of registers on a node, and returns its Close.
 func serve(t *testing.T, n *leaseholdtest.Node) (leave func(context.Context) error) {
 	t.Helper()
+	return serveMap(t, n, leasemap.Config[string]{})
+}
+
+func serveMap(t *testing.T, n *leaseholdtest.Node, registers leasemap.Config[string]) (leave func(context.Context) error) {
+	t.Helper()
 	cfg := n.MovingConfig()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	m, err := leasemap.Join(ctx, cfg, leasemap.Config[string]{})
+	m, err := leasemap.Join(ctx, cfg, registers)
 	if err != nil {
 		t.Fatal(err)
 	}
