@@ -17,7 +17,7 @@
 // operates, stamps the result with the lease's generation, and checks that the
 // lease was held without a gap before it returns. When a name moves to another server
 // its value moves with it. A value that has expired, or was lost with a server, does not
-// exist.
+// exist; see "Persistence" for values that are not lost.
 //
 // # Errors of operations
 //
@@ -27,10 +27,10 @@
 //   - [leasehold.ErrSuspended]: this server owns the name, but its lease is suspended because no
 //     manager has renewed it in time. Nothing was done, and the value is kept: see below.
 //     The caller retries after a backoff. It has RefusedKey, too.
-//   - [leasehold.ErrIndeterminate]: the lease ended during the operation. A
+//   - [leasehold.ErrIndeterminate]: the lease ended during the operation, or the store did not answer. A
 //     change may have been executed and have moved with the name, or be lost.
-//   - [leasehold.ErrUnavailable]: the context ended while the operation waited for the name.
-//     Nothing was done. errors.Is matches the context's error.
+//   - [leasehold.ErrUnavailable]: the context ended while the operation waited for the name, or the store is not
+//     available. Nothing was done. errors.Is matches the context's error.
 //   - [leasehold.ErrStale]: the value has another version than [WithVersion] requires. Nothing was
 //     done.
 //   - [leasehold.ErrLimit]: the map is full. Nothing was done.
@@ -47,6 +47,35 @@
 //
 // A [Group] has maps with values of several types for one owner. A range moves, is suspended and is
 // lost with its values of all maps. Operations on two maps are not atomic, even for one name.
+//
+// # Persistence
+//
+// A map with Config.Store keeps its values in a database as well, so that a crash of a server loses nothing that was saved:
+//
+//	m, err := leasemap.Join(ctx, as, leasemap.Config[Session]{
+//		TTL: time.Hour, Store: pgmap.Open(db, "sessions"),
+//	})
+//
+// A value that is not in memory is loaded by the first operation that needs it, and so is the fact that there is none. Loads
+// of one name are serialized, and those of a map limited by Config.MaxLoads. When the map is full, names that were
+// not used recently leave its memory.
+//
+// A change returns when the store has it (write-through). If the store did not answer, the error is
+// ErrIndeterminate: the map forgets the value, and the next operation loads what the store has. If the store has certainly
+// not changed, the error is ErrUnavailable, and nothing was done. A touch is a change.
+//
+// With Config.WriteBehind, changes are saved in batches after the operations have returned. A crash loses those of the last
+// MaxAge at most. They are saved before a move, and move with the mark that they are unsaved if the store is not
+// available. OnLost reports changes that will never be saved while the process lives; those of a crashed process are in
+// the ranges that lookups report as lost. [Map.Unsaved] has the present number.
+//
+// The store refuses late writes: every load and save has a token, the generation of the lease and a number, and after a
+// load or save none with a lower token succeeds; a deleted name keeps its token. So a server that continues after a
+// pause, beyond any clock bound, cannot overwrite a change of a later owner, and its own change is refused
+// with ErrNotOwner or is reported by OnLost. While leases are suspended, unsaved changes are still saved: the store
+// refuses them if there is another owner.
+//
+// In the store a TTL continues on the store's clock. Versions survive crashes.
 //
 // # Values
 //
@@ -80,5 +109,5 @@
 // Names are distributed by their keys, which are hashes by default.
 // With adjacent keys the contention is higher.
 //
-// A Map of [Join] or of a Group has one goroutine, which removes expired values in steps.
+// A Map of [Join] or of a Group has one goroutine, which removes expired values in steps, and one more with WriteBehind.
 package leasemap

@@ -46,7 +46,11 @@ func (s *Store) Schema() (string, error) {
 // Create creates the table if it does not exist.
 func (s *Store) Create(ctx context.Context) error {
 	schema, err := s.Schema()
-	if err == nil {
+	if err != nil {
+		return err
+	}
+	_, err = s.db.ExecContext(ctx, schema)
+	if postgres.Is(err, postgres.ClassConstraint) || postgres.StateOf(err) == postgres.DuplicateTable { // created by another server meanwhile
 		_, err = s.db.ExecContext(ctx, schema)
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,6 +56,7 @@ func TestPostgreSQL(t *testing.T) {
 			})
 		})
 	}
+	t.Run("create", func(t *testing.T) { testCreate(t, db) })
 	t.Run("prune", func(t *testing.T) { testPrune(t, db) })
 	t.Run("readable", func(t *testing.T) { testReadable(t, db) })
 	t.Run("errors", func(t *testing.T) { testErrors(t, db) })
@@ -74,6 +76,22 @@ func TestPostgreSQL(t *testing.T) {
 func batch(name string, n uint64) []leasemap.Record {
 	v := leasemap.Version{Generation: 1, Number: n}
 	return []leasemap.Record{{Name: name, Token: v, Version: v, Value: []byte(`{"user":"alice"}`)}}
+}
+
+// Servers that start at once all create the table.
+func testCreate(t *testing.T, db *sql.DB) {
+	for range 20 {
+		s := pgmap.Open(db, fmt.Sprint("map_", tables.Add(1)))
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if err := s.Create(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
 }
 
 // Prune deletes rows without a value, and keeps values.

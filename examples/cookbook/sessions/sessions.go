@@ -1,14 +1,16 @@
 // Package sessions is a session store for web frontends. A frontend creates the random ID of a session, keeps it in a
-// cookie, and calls the server that owns the ID.
+// cookie, and calls the server that owns the ID. Sessions are in memory and in PostgreSQL: a crash loses none.
 package sessions
 
 import (
 	"context"
+	"database/sql"
 	"io"
 	"net/http"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/fence/pgmap"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -19,12 +21,16 @@ const (
 	maxSize = 16 << 10
 )
 
-// A Store is a server that has sessions in memory.
+// A Store is a server that has sessions in memory, and saves each change before it responds.
 type Store struct{ sessions *leasemap.Map[[]byte] }
 
-// Join joins a namespace.
-func Join(ctx context.Context, as owner.Config) (*Store, error) {
-	sessions, err := leasemap.Join(ctx, as, leasemap.Config[[]byte]{TTL: idle})
+// Join joins a namespace, with the sessions in a table of the database.
+func Join(ctx context.Context, as owner.Config, db *sql.DB) (*Store, error) {
+	table := pgmap.Open(db, "sessions")
+	if err := table.Create(ctx); err != nil {
+		return nil, err
+	}
+	sessions, err := leasemap.Join(ctx, as, leasemap.Config[[]byte]{TTL: idle, Store: table})
 	return &Store{sessions}, err
 }
 

@@ -15,6 +15,7 @@ import (
 // SQLSTATE codes, and classes of codes, which are their first two characters.
 const (
 	UndefinedTable       = "42P01"
+	DuplicateTable       = "42P07"
 	SerializationFailure = "40001"
 	CompletionUnknown    = "40003"
 

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,10 +14,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
+	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/fence/pgmap"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/owner"
@@ -32,6 +36,7 @@ type httpServerConfig struct {
 	Managers  []string
 	Name      leasehold.OwnerID
 	Addr      string
+	Database  string // of the notes; only in memory without it
 }
 
 // userKey extracts the key of a request.
@@ -59,9 +64,13 @@ func serveUsers(text string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), eventTimeout)
 	defer cancel()
+	kept, err := config.notes(ctx)
+	if err != nil {
+		return err
+	}
 	notes, err := leasemap.Join(ctx, owner.Config{
 		Namespace: config.Namespace, Managers: config.Managers, Name: config.Name, Addr: config.Addr,
-	}, leasemap.Config[string]{})
+	}, kept)
 	if err != nil {
 		return err
 	}
@@ -77,6 +86,19 @@ func serveUsers(text string) error {
 	})
 	server := &http.Server{Handler: leasehttp.Middleware(notes.Owner(), userKey)(mux), ReadHeaderTimeout: eventTimeout}
 	return server.Serve(listener)
+}
+
+// notes returns the configuration of the map.
+func (c httpServerConfig) notes(ctx context.Context) (leasemap.Config[string], error) {
+	if c.Database == "" {
+		return leasemap.Config[string]{}, nil
+	}
+	db, err := sql.Open("pgx", c.Database)
+	if err != nil {
+		return leasemap.Config[string]{}, err
+	}
+	table := pgmap.Open(db, "notes")
+	return leasemap.Config[string]{Store: table, StoreTimeout: time.Second}, table.Create(ctx)
 }
 
 func keepNote(r *http.Request, notes *leasemap.Map[string]) (string, error) {
@@ -110,13 +132,18 @@ func echoLine(w http.ResponseWriter, r *http.Request) {
 // startHTTPServer starts an HTTP server process, which joins the namespace.
 func (g *group) startHTTPServer(t *testing.T, ns, name string) *process {
 	t.Helper()
-	config, err := json.Marshal(httpServerConfig{leasehold.Namespace(ns), g.addrs(), leasehold.OwnerID(name), freeAddr(t)})
+	return startHTTP(t, httpServerConfig{Namespace: leasehold.Namespace(ns), Managers: g.addrs(), Name: leasehold.OwnerID(name), Addr: freeAddr(t)})
+}
+
+func startHTTP(t *testing.T, c httpServerConfig) *process {
+	t.Helper()
+	config, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return launch{
 		program: os.Args[0], env: []string{httpServerVariable + "=" + string(config)},
-		log: filepath.Join(t.TempDir(), name+".log"),
+		log: filepath.Join(t.TempDir(), string(c.Name)+".log"),
 	}.start(t)
 }
 
