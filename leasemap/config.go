@@ -3,6 +3,7 @@ package leasemap
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"time"
 
@@ -48,6 +49,13 @@ type Config[V any] struct {
 	Evict   bool
 	OnEvict func(name string, value V)
 
+	// OnAlarm is called at the time of an alarm, see [Entry.Alarm], on the server that owns the name. It is the function of
+	// an operation: while it runs, no other operation on the name does, and its result is saved. After an error it is called
+	// again, with backoff. It is called at least once, also after a crash of the server if the map has a Store, and never on two
+	// servers at once while the lease is held: effects outside of the map must carry the generation of the
+	// lease. The context ends when the map is closed. Several names may have their alarms at once. A map of New has no alarms.
+	OnAlarm func(ctx context.Context, name string, e *Entry[V]) error
+
 	// Weak prefers availability: see the package's documentation.
 	Weak bool
 }
@@ -83,6 +91,11 @@ func (c *Config[V]) validate() error {
 	return c.validateStore()
 }
 
+func (c *Config[V]) storesAlarms() bool {
+	_, is := c.Store.(AlarmStore)
+	return is
+}
+
 func (c *Config[V]) validateStore() error {
 	c.MaxLoads, c.StoreTimeout = cmp.Or(c.MaxLoads, defaultMaxLoads), cmp.Or(c.StoreTimeout, defaultStoreTimeout)
 	switch {
@@ -90,6 +103,10 @@ func (c *Config[V]) validateStore() error {
 		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "MaxLoads is %d and StoreTimeout %v: want 0 or more", c.MaxLoads, c.StoreTimeout)
 	case c.Store != nil && c.Weak:
 		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "a weak map has no leases, which a Store needs: set only one of Weak and Store")
+	case c.OnAlarm != nil && c.Weak:
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "a weak map has no leases, which OnAlarm needs: set only one of Weak and OnAlarm")
+	case c.OnAlarm != nil && c.Store != nil && !c.storesAlarms():
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "OnAlarm needs an AlarmStore, which Store is not: a crash would lose alarms")
 	case c.WriteBehind == nil:
 		return nil
 	case c.Store == nil:

@@ -223,6 +223,9 @@ func (x *sender[V]) encode(ctx context.Context, s *shard[V], key leasehold.Key, 
 	if dirty {
 		head = appendUnsaved(head, x.m.unsavedFor())
 	}
+	if at := x.m.alarmOf(e); !at.IsZero() {
+		head = appendAlarm(head, at)
+	}
 	record, err := x.m.cfg.Encode(appendVersion(head, e.version, e.ttl(now)), &e.value)
 	if err == nil && len(record) > maxRecord {
 		err = leasehold.Errorf("", leasehold.ErrLimit, "", "name and value take %d bytes, more than %d", len(record), maxRecord)

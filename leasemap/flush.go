@@ -15,7 +15,7 @@ const (
 	opFlush = "flush map"
 
 	concurrentSaves = 2 // calls of the store with a batch each
-	forever = time.Duration(1<<63 - 1)
+	forever         = time.Duration(1<<63 - 1)
 )
 
 // Flush saves the changes that write-behind has not saved, as the map does before a move and at Close. It
@@ -153,9 +153,9 @@ func (m *Map[V]) take(b *batch[V], item queued[V]) {
 	if !e.state.CompareAndSwap(unsaved, saving) {
 		return
 	}
-	r := Record{Name: item.name, Token: m.token(item.shard, e.generation)}
+	r := Record{Name: item.name, Key: m.cfg.Key(item.name), Token: m.token(item.shard, e.generation)}
 	if now := m.now(); e.version.Exists() && !e.expired(now) {
-		r.Version, r.TTL = e.version, e.ttl(now)
+		r.Version, r.TTL, r.Alarm = e.version, e.ttl(now), m.alarmOf(e)
 		if err := m.encodeInto(&r, &e.value); err != nil {
 			e.state.Store(clean)
 			b.invalid = append(b.invalid, lostChange{item.name, err})

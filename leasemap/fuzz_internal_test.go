@@ -19,6 +19,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00"))
 	f.Add(appendSelect(nil, "rooms"))
 	f.Add(appendUnsaved(appendDeleted(nil, "name"), time.Second))
+	f.Add(appendVersion(appendAlarm(appendName(nil, kindValue, "name"), time.Unix(0, 5)), Version{5, 17}, 0))
 	f.Add(appendVersion(appendUnsaved(appendName(nil, kindValue, "name"), 1), Version{5, 17}, 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if isSelect(data) {
@@ -43,6 +44,9 @@ func FuzzRecord(f *testing.F) {
 		}
 		if r.unsaved {
 			written = appendUnsaved(written, r.age)
+		}
+		if !r.alarm.IsZero() {
+			written = appendAlarm(written, r.alarm)
 		}
 		if !r.deleted {
 			written = append(appendVersion(written, r.version, r.left), r.value...)

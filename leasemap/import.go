@@ -20,6 +20,7 @@ type staged[V any] struct {
 	m     *Map[V]
 	parts map[int]map[string]*entry[V]
 	dirty map[string]time.Duration // unsaved names, with the instants of their changes
+	alarm map[string]time.Time
 	count int
 	once  sync.Once // of install or discard
 }
@@ -32,7 +33,7 @@ type staging interface {
 }
 
 func (m *Map[V]) stage() staging {
-	return &staged[V]{m: m, parts: make(map[int]map[string]*entry[V]), dirty: make(map[string]time.Duration)}
+	return &staged[V]{m: m, parts: make(map[int]map[string]*entry[V]), dirty: make(map[string]time.Duration), alarm: make(map[string]time.Time)}
 }
 
 // receive stages values until the lease is granted. Of two records of a name the later
@@ -106,6 +107,7 @@ func (a *staged[V]) add(data []byte) error {
 	}
 	_, known := part[r.name]
 	delete(a.dirty, r.name)
+	delete(a.alarm, r.name)
 	if r.deleted && !r.unsaved {
 		if known {
 			delete(part, r.name)
@@ -119,6 +121,12 @@ func (a *staged[V]) add(data []byte) error {
 			return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the change is not saved, and this server has no WriteBehind, so the source keeps the range")
 		}
 		a.dirty[r.name] = m.now() - r.age
+	}
+	if !r.alarm.IsZero() {
+		if m.alarms == nil {
+			return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the value has an alarm, and this server has no OnAlarm, so the source keeps the range")
+		}
+		a.alarm[r.name] = r.alarm
 	}
 	e := &entry[V]{version: r.version, known: m.cfg.Store != nil}
 	e.setTTL(m.now(), r.left)
@@ -143,14 +151,15 @@ func (a *staged[V]) add(data []byte) error {
 func (a *staged[V]) install(l leasehold.Lease) {
 	a.once.Do(func() { // no effect after the move has failed
 		for number, part := range a.parts {
-			a.m.shards[number].install(a.m, l, part, a.dirty)
+			a.m.shards[number].install(a, l, part)
 		}
 	})
 }
 
 // install adds entries to a shard. They replace entries of an earlier tenure; an entry of
 // a later tenure stays, because the lease has ended then.
-func (s *shard[V]) install(m *Map[V], l leasehold.Lease, part map[string]*entry[V], dirty map[string]time.Duration) {
+func (s *shard[V]) install(a *staged[V], l leasehold.Lease, part map[string]*entry[V]) {
+	m := a.m
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, e := range part {
@@ -167,7 +176,8 @@ func (s *shard[V]) install(m *Map[V], l leasehold.Lease, part map[string]*entry[
 		}
 		e.generation = l.Generation
 		s.entries[name] = e
-		if since, is := dirty[name]; is {
+		m.setAlarm(e, name, a.alarm[name])
+		if since, is := a.dirty[name]; is {
 			m.markUnsaved(s, e, name, since)
 		}
 	}

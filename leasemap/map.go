@@ -28,6 +28,7 @@ type Map[V any] struct {
 
 	loads   chan struct{} // semaphore of loads
 	unsaved *queue[V]     // nil without write-behind
+	alarms  *alarms[V]    // nil without OnAlarm
 
 	group *Group // nil for a map of New
 	alone bool   // a map of Join, whose group has no other
@@ -59,6 +60,9 @@ func newMap[V any](cfg Config[V]) (*Map[V], error) {
 	m.loads = make(chan struct{}, max(0, m.cfg.MaxLoads))
 	if m.cfg.WriteBehind != nil {
 		m.unsaved = newQueue[V]()
+	}
+	if cfg.OnAlarm != nil {
+		m.alarms = newAlarms[V]()
 	}
 	return m, err
 }
@@ -136,13 +140,15 @@ type Entry[V any] struct {
 
 	deleted, kept, touched bool
 	ttl                    time.Duration
+	alarm                  time.Time // pending
+	alarmed                bool      // Alarm was called
 }
 
 // Delete removes the value if the operation succeeds.
 func (e *Entry[V]) Delete() { e.deleted = true }
 
 // Keep makes the operation a read: it keeps the value, its version and its expiry, and
-// discards changes of e.Value.
+// discards changes of e.Value. Only Alarm has an effect.
 func (e *Entry[V]) Keep() { e.kept = true }
 
 // Touch keeps the value and its version, discards changes of e.Value, and restarts the

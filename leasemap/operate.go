@@ -129,7 +129,7 @@ func (m *Map[V]) apply(ctx context.Context, s *shard[V], e *entry[V], o *operati
 	next := Version{o.lease.Generation, m.first + s.writes.Add(1)}
 	work.Next, work.Lease, work.ttl = next, o.lease, m.cfg.TTL
 	if existed {
-		work.Value, work.Version = e.value, e.version
+		work.Value, work.Version, work.alarm = e.value, e.version, m.alarmOf(e)
 	}
 	if err := m.applyOptions(work, o); err != nil {
 		return err
@@ -140,7 +140,10 @@ func (m *Map[V]) apply(ctx context.Context, s *shard[V], e *entry[V], o *operati
 	if work.ttl == 0 && m.cfg.Weak {
 		return leasehold.Errorf(opUpdate, leasehold.ErrInvalid, o.name, "nothing was done: values of a weak map must expire")
 	}
-	if work.kept || (work.deleted || work.touched) && !existed {
+	if work.alarmed && m.alarms == nil {
+		return leasehold.Errorf(opUpdate, leasehold.ErrInvalid, o.name, "nothing was done: the map has no OnAlarm for the alarm")
+	}
+	if work.kept && !work.alarmed || (work.kept || work.deleted || work.touched) && !existed {
 		o.version = work.Version
 		return nil
 	}
@@ -153,6 +156,7 @@ func (m *Map[V]) apply(ctx context.Context, s *shard[V], e *entry[V], o *operati
 		}
 	}
 	switch { // 3
+	case work.kept:
 	case work.deleted:
 		e.clear()
 	case work.touched:
@@ -160,6 +164,9 @@ func (m *Map[V]) apply(ctx context.Context, s *shard[V], e *entry[V], o *operati
 	default:
 		e.value, e.version = work.Value, next
 		m.setTTL(e, work.ttl)
+	}
+	if m.alarms != nil && e.version.Exists() {
+		m.setAlarm(e, o.name, work.alarm)
 	}
 	e.known = m.cfg.Store != nil
 	o.version, o.changed = e.version, true

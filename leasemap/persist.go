@@ -36,6 +36,9 @@ func (m *Map[V]) load(ctx context.Context, s *shard[V], e *entry[V], op, name st
 	}
 	e.value, e.version, e.known = value, r.Version, true
 	m.setTTL(e, r.TTL)
+	if e.version.Exists() {
+		m.setAlarm(e, name, r.Alarm)
+	}
 	return nil
 }
 
@@ -78,12 +81,13 @@ func (m *Map[V]) save(ctx context.Context, e *entry[V], o *operation[V], work *E
 
 // recordOf returns the record of the result of an operation.
 func (m *Map[V]) recordOf(e *entry[V], o *operation[V], work *Entry[V]) (Record, error) {
-	r := Record{Name: o.name, Token: work.Next, TTL: work.ttl}
+	r := Record{Name: o.name, Key: o.key, Token: work.Next, TTL: work.ttl, Alarm: work.alarm}
 	value := &work.Value
 	switch {
+	case work.kept:
+		r.Version, r.TTL, value = e.version, e.ttl(m.now()), &e.value
 	case work.deleted || work.ttl < 0:
-		r.TTL = 0
-		return r, nil
+		return Record{Name: o.name, Key: o.key, Token: work.Next}, nil
 	case work.touched:
 		r.Version, value = e.version, &e.value
 	default:

@@ -17,6 +17,7 @@ type record struct {
 	deleted bool
 	unsaved bool          // write-behind has not saved the value or the deletion
 	age     time.Duration // of an unsaved change
+	alarm   time.Time     // zero if there is none
 	name    string
 	version Version
 	left    time.Duration // remaining TTL; 0 if it does not expire
@@ -36,6 +37,8 @@ const (
 
 	// Added to kindValue and kindDeleted of an unsaved change, whose age follows the name.
 	kindUnsaved = 0x10
+	// Added to kindValue of a value with an alarm, whose Unix time in nanoseconds follows.
+	kindAlarm = 0x20
 )
 
 func appendName(dst []byte, kind byte, name string) []byte {
@@ -75,6 +78,12 @@ func appendUnsaved(dst []byte, age time.Duration) []byte {
 	return binary.AppendUvarint(dst, uint64(max(0, age)))
 }
 
+// appendAlarm adds an alarm to a record that ends before the version.
+func appendAlarm(dst []byte, at time.Time) []byte {
+	dst[1] |= kindAlarm
+	return binary.AppendVarint(dst, at.UnixNano())
+}
+
 func appendHead(dst []byte, name string, v Version, left time.Duration) []byte {
 	return appendVersion(appendName(dst, kindValue, name), v, left)
 }
@@ -90,10 +99,10 @@ func parseRecord(data []byte) (record, error) {
 	bad := func(problem string) (record, error) {
 		return record{}, leasehold.Errorf(opImport, leasehold.ErrInvalid, "", "a record of %d bytes %s", len(data), problem)
 	}
-	if len(data) < 2 || data[0] != recordFormat || data[1]&^kindUnsaved > kindDeleted {
+	if len(data) < 2 || data[0] != recordFormat || data[1]&^(kindUnsaved|kindAlarm) > kindDeleted || data[1]&(kindDeleted|kindAlarm) == kindDeleted|kindAlarm {
 		return bad("has an unknown format")
 	}
-	r := record{deleted: data[1]&^kindUnsaved == kindDeleted, unsaved: data[1]&kindUnsaved != 0}
+	r := record{deleted: data[1]&kindDeleted != 0, unsaved: data[1]&kindUnsaved != 0}
 	name, rest, ok := cutName(data[2:])
 	if !ok {
 		return bad("ends within its name")
@@ -102,6 +111,13 @@ func parseRecord(data []byte) (record, error) {
 		if r.age, rest, ok = cutDuration(rest); !ok {
 			return bad("ends within its age")
 		}
+	}
+	if data[1]&kindAlarm != 0 {
+		at, size := binary.Varint(rest)
+		if size <= 0 {
+			return bad("ends within its alarm")
+		}
+		r.alarm, rest = time.Unix(0, at), rest[size:]
 	}
 	if r.name = name; r.deleted {
 		return r, nil

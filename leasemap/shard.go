@@ -157,6 +157,9 @@ func (m *Map[V]) reserve(n int) bool {
 
 // release unlocks an entry, and removes it if it has no value. That a name has none in the store stays known.
 func (m *Map[V]) release(s *shard[V], name string, e *entry[V]) {
+	if !e.version.Exists() {
+		m.setAlarm(e, name, time.Time{})
+	}
 	if !e.version.Exists() && !e.known {
 		s.mu.Lock()
 		m.remove(s, name, e)
@@ -171,6 +174,7 @@ func (m *Map[V]) remove(s *shard[V], name string, e *entry[V]) {
 		return
 	}
 	e.removed.Store(true)
+	m.setAlarm(e, name, time.Time{})
 	m.count.Add(-1)
 	if delete(s.entries, name); len(s.entries) == 0 {
 		s.entries = nil // maps do not shrink
@@ -190,6 +194,7 @@ func (s *shard[V]) discardOld(m *Map[V], name string, e *entry[V], g leasehold.G
 		return false
 	}
 	e.clear()
+	m.setAlarm(e, name, time.Time{})
 	e.generation = g
 	return true
 }
@@ -274,12 +279,15 @@ const (
 
 // run executes the background work of the map until the context ends.
 func (m *Map[V]) run(ctx context.Context) {
-	var saver sync.WaitGroup
+	var others sync.WaitGroup
 	if m.unsaved != nil {
-		saver.Go(func() { m.runSaver(ctx) })
+		others.Go(func() { m.runSaver(ctx) })
+	}
+	if m.alarms != nil {
+		others.Go(func() { m.runAlarms(ctx) })
 	}
 	m.runSweeper(ctx)
-	saver.Wait()
+	others.Wait()
 }
 
 // runSweeper removes expired values, some shards per step, until the context ends.

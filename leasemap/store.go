@@ -41,6 +41,8 @@ type Record struct {
 	Token   Version
 	Version Version       // of the value; zero if there is none
 	Value   []byte        // encoded by Config.Encode
+	Key     leasehold.Key // of Config.Key; not in a Load
+	Alarm   time.Time     // zero if there is none; only for an [AlarmStore]
 	TTL     time.Duration // remaining, on the store's clock; 0 if the value does not expire. Load may return a negative one.
 }
 

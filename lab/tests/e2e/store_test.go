@@ -107,7 +107,7 @@ func (g *group) openHTTP(t *testing.T, ns string) *httpClient {
 func (c *httpClient) ask(in *oracle.Request) (oracle.Answer, error) {
 	method := http.MethodGet
 	if in.Do != oracle.Read {
-		in.Do, method = oracle.Write, http.MethodPut
+		in.Do, method = oracle.Write, http.MethodPost // is not repeated
 	}
 	r, err := http.NewRequestWithContext(context.Background(), method, "http://service/users/"+in.Name, strings.NewReader(in.Value))
 	if err != nil {

@@ -1,0 +1,226 @@
+package leasemap
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+const (
+	alarmScan        = 10 * time.Second // period of the search for alarms in the store, beyond those in memory
+	alarmPage        = 1000             // names
+	concurrentAlarms = 16
+	minAlarmRetry    = time.Second
+	maxAlarmRetry    = time.Minute
+)
+
+// An AlarmStore is a Store for maps with alarms. It keeps the field Alarm of records.
+type AlarmStore interface {
+	Store
+	// Due returns the names with a key in a range and an alarm before an instant, in order, from the first after the given
+	// one, at most as many as limit.
+	Due(ctx context.Context, keys leasehold.Range, before time.Time, after string, limit int) ([]string, error)
+}
+
+// Alarm sets the alarm of the value, instead of one that it has; the zero Time cancels it. At that time the server that owns the
+// name calls Config.OnAlarm. The alarm moves with the value, is saved with it, and ends with it.
+func (e *Entry[V]) Alarm(at time.Time) { e.alarm, e.alarmed = at, true }
+
+// alarms are the pending alarms of the entries in memory.
+type alarms[V any] struct {
+	wake chan struct{} // when there is a new first one
+
+	mu      sync.Mutex
+	pending map[*entry[V]]*alarm[V]
+	queue   alarmQueue[V] // those that are not being fired
+}
+
+type alarm[V any] struct {
+	entry *entry[V]
+	name  string
+	at    time.Time
+	next  time.Time     // the next attempt
+	retry time.Duration // after the last attempt
+	index int           // in the queue; -1 while it is fired
+}
+
+func newAlarms[V any]() *alarms[V] {
+	return &alarms[V]{wake: make(chan struct{}, 1), pending: make(map[*entry[V]]*alarm[V])}
+}
+
+// alarmOf returns the alarm of a locked entry, zero if it has none.
+func (m *Map[V]) alarmOf(e *entry[V]) time.Time {
+	if m.alarms == nil {
+		return time.Time{}
+	}
+	m.alarms.mu.Lock()
+	defer m.alarms.mu.Unlock()
+	if a := m.alarms.pending[e]; a != nil {
+		return a.at
+	}
+	return time.Time{}
+}
+
+// setAlarm sets or removes the alarm of an entry.
+func (m *Map[V]) setAlarm(e *entry[V], name string, at time.Time) {
+	if m.alarms == nil {
+		return
+	}
+	s := m.alarms
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.pending[e]
+	switch {
+	case at.IsZero() && a == nil, a != nil && a.at.Equal(at):
+		return
+	case at.IsZero():
+		delete(s.pending, e)
+		if a.index >= 0 {
+			heap.Remove(&s.queue, a.index)
+		}
+		return
+	case a != nil && a.index >= 0:
+		heap.Remove(&s.queue, a.index)
+	}
+	a = &alarm[V]{entry: e, name: name, at: at, next: at}
+	s.pending[e] = a
+	s.push(a)
+}
+
+func (s *alarms[V]) push(a *alarm[V]) {
+	heap.Push(&s.queue, a)
+	if a.index > 0 {
+		return
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// due takes the alarms that are due from the queue, and returns the time until the next one.
+func (s *alarms[V]) due(now time.Time) (due []*alarm[V], wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.queue) > 0 {
+		if wait = s.queue[0].next.Sub(now); wait > 0 {
+			return due, wait
+		}
+		due = append(due, heap.Pop(&s.queue).(*alarm[V])) //nolint:errcheck,forcetypeassert // it has no others
+	}
+	return due, forever
+}
+
+// again queues an alarm that was fired without success, and is still pending.
+func (s *alarms[V]) again(a *alarm[V], now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending[a.entry] == a {
+		a.retry = min(max(2*a.retry, minAlarmRetry), maxAlarmRetry)
+		a.next = now.Add(a.retry)
+		s.push(a)
+	}
+}
+
+// runAlarms fires alarms until the context ends.
+func (m *Map[V]) runAlarms(ctx context.Context) {
+	var firing sync.WaitGroup
+	defer firing.Wait()
+	slots := make(chan struct{}, concurrentAlarms)
+	scan := time.NewTicker(alarmScan)
+	defer scan.Stop()
+	for {
+		due, wait := m.alarms.due(time.Now())
+		for _, a := range due {
+			slots <- struct{}{}
+			firing.Go(func() {
+				defer func() { <-slots }()
+				m.fire(ctx, a)
+			})
+		}
+		next := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			next.Stop()
+			return
+		case <-scan.C:
+			m.scanAlarms(ctx)
+		case <-m.alarms.wake:
+		case <-next.C:
+		}
+		next.Stop()
+	}
+}
+
+// fire calls OnAlarm in an operation, if this server owns the name and the alarm is still due. The alarm ends when the operation
+// succeeds.
+func (m *Map[V]) fire(ctx context.Context, a *alarm[V]) {
+	_, _ = m.Do(ctx, a.name, func(e *Entry[V]) error {
+		if at := e.alarm; at.IsZero() || at.After(time.Now()) {
+			e.Keep()
+			return nil
+		}
+		e.Alarm(time.Time{})
+		return m.cfg.OnAlarm(ctx, a.name, e)
+	})
+	m.alarms.again(a, time.Now()) // has no effect after success
+}
+
+// scanAlarms loads the names of this server whose alarms are due before the next scan: their last owner has crashed, or
+// they were evicted.
+func (m *Map[V]) scanAlarms(ctx context.Context) {
+	held, lists := m.leases.(interface{ Leases() []leasehold.Lease })
+	store, stores := m.cfg.Store.(AlarmStore)
+	if !lists || !stores {
+		return
+	}
+	before := time.Now().Add(alarmScan)
+	for _, l := range held.Leases() {
+		for after := ""; ; {
+			scanning, cancel := context.WithTimeout(ctx, m.cfg.StoreTimeout)
+			names, err := store.Due(scanning, l.Range, before, after, alarmPage)
+			cancel()
+			if err != nil {
+				return // the next scan repeats it
+			}
+			for _, name := range names {
+				_, _, _ = m.GetContext(ctx, name) // sets the alarm; the next scan repeats it after an error
+			}
+			if len(names) < alarmPage {
+				break
+			}
+			after = names[len(names)-1]
+		}
+	}
+}
+
+// An alarmQueue is a heap by the next attempt.
+type alarmQueue[V any] []*alarm[V]
+
+func (q alarmQueue[V]) Len() int           { return len(q) }
+func (q alarmQueue[V]) Less(i, j int) bool { return q[i].next.Before(q[j].next) }
+
+func (q alarmQueue[V]) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (q *alarmQueue[V]) Push(x any) {
+	a := x.(*alarm[V]) //nolint:errcheck,forcetypeassert // it has no others
+	a.index = len(*q)
+	*q = append(*q, a)
+}
+
+// Pop implements heap.Interface.
+func (q *alarmQueue[V]) Pop() any {
+	last := len(*q) - 1
+	a := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	a.index = -1
+	return a
+}
