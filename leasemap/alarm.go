@@ -130,8 +130,6 @@ func (m *Map[V]) runAlarms(ctx context.Context) {
 	var firing sync.WaitGroup
 	defer firing.Wait()
 	slots := make(chan struct{}, concurrentAlarms)
-	scan := time.NewTicker(alarmScan)
-	defer scan.Stop()
 	for {
 		due, wait := m.alarms.due(time.Now())
 		for _, a := range due {
@@ -146,8 +144,6 @@ func (m *Map[V]) runAlarms(ctx context.Context) {
 		case <-ctx.Done():
 			next.Stop()
 			return
-		case <-scan.C:
-			m.scanAlarms(ctx)
 		case <-m.alarms.wake:
 		case <-next.C:
 		}
@@ -169,32 +165,48 @@ func (m *Map[V]) fire(ctx context.Context, a *alarm[V]) {
 	m.alarms.again(a, time.Now()) // has no effect after success
 }
 
-// scanAlarms loads the names of this server whose alarms are due before the next scan: their last owner has crashed, or
-// they were evicted.
-func (m *Map[V]) scanAlarms(ctx context.Context) {
+// runAlarmScan loads names with alarms that are not in memory, until the context ends.
+func (m *Map[V]) runAlarmScan(ctx context.Context) {
 	held, lists := m.leases.(interface{ Leases() []leasehold.Lease })
-	store, stores := m.cfg.Store.(AlarmStore)
-	if !lists || !stores {
+	if !lists || !m.cfg.storesAlarms() {
 		return
 	}
-	before := time.Now().Add(alarmScan)
-	for _, l := range held.Leases() {
-		for after := ""; ; {
-			scanning, cancel := context.WithTimeout(ctx, m.cfg.StoreTimeout)
-			names, err := store.Due(scanning, l.Range, before, after, alarmPage)
-			cancel()
-			if err != nil {
-				return // the next scan repeats it
-			}
-			for _, name := range names {
-				_, _, _ = m.GetContext(ctx, name) // sets the alarm; the next scan repeats it after an error
-			}
-			if len(names) < alarmPage {
-				break
-			}
+	tick := time.NewTicker(alarmScan)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		before := time.Now().Add(alarmScan) // the next scan
+		for _, l := range held.Leases() {
+			m.scanAlarms(ctx, l.Range, before)
+		}
+	}
+}
+
+// scanAlarms loads the names in a range whose alarms are due soon: their last owner has crashed, or they were evicted. The next
+// scan repeats what fails.
+func (m *Map[V]) scanAlarms(ctx context.Context, keys leasehold.Range, before time.Time) {
+	for after, more := "", true; more; {
+		names, err := m.dueInStore(ctx, keys, before, after)
+		if err != nil {
+			return
+		}
+		for _, name := range names {
+			_, _, _ = m.GetContext(ctx, name) // sets the alarm
+		}
+		if more = len(names) == alarmPage; more {
 			after = names[len(names)-1]
 		}
 	}
+}
+
+func (m *Map[V]) dueInStore(ctx context.Context, keys leasehold.Range, before time.Time, after string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.StoreTimeout)
+	defer cancel()
+	return m.cfg.Store.(AlarmStore).Due(ctx, keys, before, after, alarmPage) //nolint:errcheck,forcetypeassert // see validateStore
 }
 
 // An alarmQueue is a heap by the next attempt.

@@ -51,8 +51,8 @@ type Config[V any] struct {
 
 	// OnAlarm is called at the time of an alarm, see [Entry.Alarm], on the server that owns the name. It is the function of
 	// an operation: while it runs, no other operation on the name does, and its result is saved. After an error it is called
-	// again, with backoff. It is called at least once, also after a crash of the server if the map has a Store, and never on two
-	// servers at once while the lease is held: effects outside of the map must carry the generation of the
+	// again, with backoff. It is called at least once, also after a crash of the server if the map has an [AlarmStore], then within
+	// ten seconds of the takeover, and never on two servers at once while the lease is held: effects outside of the map must carry the generation of the
 	// lease. The context ends when the map is closed. Several names may have their alarms at once. A map of New has no alarms.
 	OnAlarm func(ctx context.Context, name string, e *Entry[V]) error
 

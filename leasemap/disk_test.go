@@ -3,7 +3,9 @@ package leasemap
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 )
@@ -65,6 +67,19 @@ func (d *disk) Save(_ context.Context, batch []Record) (refused []string, err er
 		return nil, err
 	}
 	return d.write(batch), err
+}
+
+// Due implements AlarmStore.
+func (d *disk) Due(_ context.Context, keys leasehold.Range, before time.Time, after string, limit int) (names []string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, r := range d.rows {
+		if !r.Alarm.IsZero() && r.Alarm.Before(before) && keys.Contains(r.Key) && name > after {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names[:min(len(names), limit)], nil
 }
 
 // write stores a batch, also one whose Save has returned already.

@@ -89,6 +89,14 @@ func (s *server) Suspended(leasehold.Key) bool {
 	return r.holder == s.number && r.suspended
 }
 
+// Leases is that of an Owner.
+func (s *server) Leases() []leasehold.Lease {
+	if l, held := s.Check(0); held {
+		return []leasehold.Lease{l.Lease}
+	}
+	return nil
+}
+
 // lease returns the holder's lease.
 func (r *realm) lease() leasehold.Lease {
 	return leasehold.Lease{Range: leasehold.All, Generation: r.generation}

@@ -285,6 +285,7 @@ func (m *Map[V]) run(ctx context.Context) {
 	}
 	if m.alarms != nil {
 		others.Go(func() { m.runAlarms(ctx) })
+		others.Go(func() { m.runAlarmScan(ctx) })
 	}
 	m.runSweeper(ctx)
 	others.Wait()

@@ -11,11 +11,17 @@ import (
 
 // columns returns the arguments of save: an array for each column.
 func columns(batch []leasemap.Record) []any {
-	var name, generation, numbers, version, value, ttl array
+	var name, generation, numbers, version, value, ttl, alarm, key array
 	for _, r := range batch {
 		name.text(r.Name)
 		generation.number(int64(r.Token.Generation)) //nolint:gosec // generations are less than 2^63
 		numbers.number(number(r.Token))
+		key.number(signed(r.Key))
+		if r.Alarm.IsZero() {
+			alarm.null()
+		} else {
+			alarm.text(r.Alarm.UTC().Format(time.RFC3339Nano))
+		}
 		if !r.Version.Exists() {
 			version.null()
 			value.null()
@@ -30,7 +36,7 @@ func columns(batch []leasemap.Record) []any {
 		}
 		ttl.number(max(1, int64(r.TTL/time.Microsecond)))
 	}
-	return []any{name.String(), generation.String(), numbers.String(), version.String(), value.String(), ttl.String()}
+	return []any{name.String(), generation.String(), numbers.String(), version.String(), value.String(), ttl.String(), alarm.String(), key.String()}
 }
 
 // An array is the text of an array in PostgreSQL.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -22,7 +23,7 @@ type Store struct {
 	bad   error // of the table's name
 }
 
-var _ leasemap.Store = (*Store)(nil)
+var _ leasemap.AlarmStore = (*Store)(nil)
 
 // Open returns the store in a table, which may have a schema: "app.sessions". An invalid name is the error of
 // every method. Each map needs a table of its own.
@@ -30,7 +31,7 @@ func Open(db *sql.DB, table string) *Store {
 	return &Store{db, table, postgres.CheckTable(op, table)}
 }
 
-// Schema returns the statement that creates the table if it does not exist. Names are compared byte by byte, so that
+// Schema returns the statements that create the table and its index if they do not exist. Names are compared byte by byte, so that
 // a new version of the system's collations cannot corrupt the index.
 func (s *Store) Schema() (string, error) {
 	return fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s (
@@ -39,21 +40,34 @@ func (s *Store) Schema() (string, error) {
 	number bigint NOT NULL,     -- and of its last call
 	version text COLLATE "C",   -- of the value; null if there is none
 	value bytea,
-	expires timestamptz         -- of a row without a value, its last use
-) WITH (fillfactor = 70)`, s.table), s.bad
+	expires timestamptz,        -- of a row without a value, its last use
+	alarm timestamptz,
+	key bigint                  -- of the name, minus 2^63
+) WITH (fillfactor = 70);
+CREATE INDEX IF NOT EXISTS %s_alarm ON %s (alarm) WHERE alarm IS NOT NULL`, s.table, s.table[strings.LastIndexByte(s.table, '.')+1:], s.table), s.bad
 }
 
-// Create creates the table if it does not exist.
+// Create executes Schema.
 func (s *Store) Create(ctx context.Context) error {
 	schema, err := s.Schema()
 	if err != nil {
 		return err
 	}
-	_, err = s.db.ExecContext(ctx, schema)
-	if postgres.Is(err, postgres.ClassConstraint) || postgres.StateOf(err) == postgres.DuplicateTable { // created by another server meanwhile
-		_, err = s.db.ExecContext(ctx, schema)
+	for range createAttempts {
+		if _, err = s.db.ExecContext(ctx, schema); !createdMeanwhile(err) {
+			break
+		}
 	}
 	return err
+}
+
+// createAttempts is more than the objects that Schema creates: another server may create each at the same time.
+const createAttempts = 5
+
+// createdMeanwhile reports whether IF NOT EXISTS has failed because another session has created the object at the same time.
+func createdMeanwhile(err error) bool {
+	state := postgres.StateOf(err)
+	return postgres.Is(err, postgres.ClassConstraint) || state == postgres.DuplicateTable || state == postgres.DuplicateObject
 }
 
 // load raises the token in every case but a refusal, whose result has no row.
@@ -61,7 +75,7 @@ const load = `INSERT INTO %s AS known (name, generation, number, expires) VALUES
 ON CONFLICT (name) DO UPDATE SET generation = EXCLUDED.generation, number = EXCLUDED.number,
 	expires = CASE WHEN known.version IS NULL OR known.expires < now() THEN now() ELSE known.expires END
 	WHERE (known.generation, known.number) <= (EXCLUDED.generation, EXCLUDED.number)
-RETURNING version, value, (EXTRACT(EPOCH FROM expires - now()) * 1e6)::bigint`
+RETURNING version, value, (EXTRACT(EPOCH FROM expires - now()) * 1e6)::bigint, alarm`
 
 // Load implements [leasemap.Store].
 func (s *Store) Load(ctx context.Context, name string, token leasemap.Version) (leasemap.Record, error) {
@@ -70,16 +84,19 @@ func (s *Store) Load(ctx context.Context, name string, token leasemap.Version) (
 		return r, s.bad
 	}
 	var version sql.NullString
-	var left sql.NullInt64                                                                                                                     // microseconds
-	err := s.db.QueryRowContext(ctx, fmt.Sprintf(load, s.table), name, int64(token.Generation), number(token)).Scan(&version, &r.Value, &left) //nolint:gosec // generations are less than 2^63
+	var alarm sql.NullTime
+	var micros sql.NullInt64              // of the TTL
+	generation := int64(token.Generation) //nolint:gosec // generations are less than 2^63
+	err := s.db.QueryRowContext(ctx, fmt.Sprintf(load, s.table), name, generation, number(token)).Scan(&version, &r.Value, &micros, &alarm)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return r, leasehold.Errorf(op, leasehold.ErrStale, name, "generation %d has been superseded", token.Generation)
 	case err != nil:
 		return r, s.failed(err, leasehold.ErrUnavailable)
-	case left.Valid:
-		r.TTL = remaining(left.Int64)
+	case micros.Valid:
+		r.TTL = remaining(micros.Int64)
 	}
+	r.Alarm = alarm.Time
 	return r, r.Version.UnmarshalText([]byte(version.String))
 }
 
@@ -98,12 +115,12 @@ func remaining(micros int64) time.Duration {
 func number(token leasemap.Version) int64 { return int64(min(token.Number, math.MaxInt64)) } //nolint:gosec // it fits
 
 // save returns the names of the rows that it has written. The arrays are text, so that any driver can send them.
-const save = `INSERT INTO %s AS known (name, generation, number, version, value, expires)
-SELECT name, generation, number, version, value, now() + ttl * interval '1 microsecond'
-FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6::bigint[])
-	AS saved (name, generation, number, version, value, ttl)
+const save = `INSERT INTO %s AS known (name, generation, number, version, value, expires, alarm, key)
+SELECT name, generation, number, version, value, now() + ttl * interval '1 microsecond', alarm, key
+FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6::bigint[], $7::timestamptz[], $8::bigint[])
+	AS saved (name, generation, number, version, value, ttl, alarm, key)
 ON CONFLICT (name) DO UPDATE SET generation = EXCLUDED.generation, number = EXCLUDED.number, version = EXCLUDED.version,
-	value = EXCLUDED.value, expires = EXCLUDED.expires
+	value = EXCLUDED.value, expires = EXCLUDED.expires, alarm = EXCLUDED.alarm, key = EXCLUDED.key
 	WHERE (known.generation, known.number) <= (EXCLUDED.generation, EXCLUDED.number)
 RETURNING name`
 
@@ -154,6 +171,33 @@ func (s *Store) failed(err error, unknown leasehold.Kind) error {
 	}
 	return leasehold.Errorf(op, unknown, s.table, "%w", err)
 }
+
+// Due implements [leasemap.AlarmStore].
+func (s *Store) Due(ctx context.Context, keys leasehold.Range, before time.Time, after string, limit int) (names []string, err error) {
+	if s.bad != nil {
+		return nil, s.bad
+	}
+	rows, err := s.db.QueryContext(ctx, fmt.Sprintf(`SELECT name FROM %s
+WHERE alarm < $1 AND key BETWEEN $2 AND $3 AND name > $4 AND (expires IS NULL OR expires > now()) ORDER BY name LIMIT $5`, s.table), before, signed(keys.Start), signed(keys.Last()), after, limit)
+	if err != nil {
+		return nil, s.failed(err, leasehold.ErrUnavailable)
+	}
+	defer rows.Close() //nolint:errcheck // Err has it
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, s.failed(err, leasehold.ErrUnavailable)
+		}
+		names = append(names, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.failed(err, leasehold.ErrUnavailable)
+	}
+	return names, nil
+}
+
+// signed returns a number that is ordered like a key.
+func signed(key leasehold.Key) int64 { return int64(key ^ 1<<63) } //nolint:gosec // the order is kept
 
 // Prune deletes rows whose value was deleted or has expired, and that no server has used for some time: longer than any
 // process or statement can be delayed, a day for instance. It returns their number. Call it regularly, in any server.

@@ -36,6 +36,7 @@ func Run(t *testing.T, fresh func(t *testing.T) leasemap.Store) {
 		"TTL":                suite.testTTL,
 		"context":            suite.testContext,
 		"concurrent writers": suite.testConcurrentWriters,
+		"alarms":             suite.testAlarms,
 	} {
 		t.Run(name, func(t *testing.T) { test(suite{t, fresh(t)}) })
 	}
@@ -275,5 +276,53 @@ func (s suite) testConcurrentWriters() {
 	}
 	if len(highest) != names {
 		s.Errorf("%d of %d names were saved", len(highest), names)
+	}
+}
+
+// An AlarmStore finds the alarms of a range, in pages.
+func (s suite) testAlarms() {
+	store, is := s.Store.(leasemap.AlarmStore)
+	if !is {
+		s.Skip("the store has no alarms")
+	}
+	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	half := leasehold.Range{Start: 1 << 63}
+	var want []string
+	for i := range 100 {
+		name := fmt.Sprintf("name-%02d", i)
+		r := value(name, "1", token(1, 1))
+		r.Key = leasehold.KeyOf(name)
+		if i%2 == 0 {
+			r.Alarm = noon.Add(time.Duration(i) * time.Minute)
+		}
+		if i%2 == 0 && i < 50 && half.Contains(r.Key) {
+			want = append(want, name)
+		}
+		s.saveOne(r)
+	}
+	over := value("name-00-over", "1", token(1, 1))
+	over.Key, over.Alarm, over.TTL = half.Last(), noon, time.Nanosecond // the alarm ends with the value
+	s.saveOne(over)
+	if got := s.load("name-10", token(1, 2), "1", token(1, 1)); !got.Alarm.Equal(noon.Add(10 * time.Minute)) {
+		s.Errorf("the alarm is at %v", got.Alarm)
+	}
+	var got []string
+	for after := ""; ; after = got[len(got)-1] {
+		page, err := store.Due(s.Context(), half, noon.Add(50*time.Minute), after, 3)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if got = append(got, page...); len(page) < 3 {
+			break
+		}
+	}
+	if !slices.Equal(got, want) || len(want) < 5 {
+		s.Errorf("due: %q, want %q", got, want)
+	}
+	for _, name := range want {
+		s.saveOne(leasemap.Record{Name: name, Token: token(2, 1)})
+	}
+	if got, err := store.Due(s.Context(), half, noon.Add(50*time.Minute), "", 100); len(got) > 0 || err != nil {
+		s.Errorf("due after deletion: %q, %v", got, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 const (
 	UndefinedTable       = "42P01"
 	DuplicateTable       = "42P07"
+	DuplicateObject      = "42710"
 	SerializationFailure = "40001"
 	CompletionUnknown    = "40003"
 

@@ -1,0 +1,163 @@
+package leasemap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// alarmed runs a test with servers whose maps record their alarms: the server, the name and the seconds since
+// the start. An alarm sets the value to "rung".
+func alarmed(t *testing.T, cfg Config[string], test func(t *testing.T, r *realm, want func(...string))) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var rung []string
+		begun := time.Now()
+		var r *realm
+		cfg.OnAlarm = func(_ context.Context, name string, e *Entry[string]) error {
+			mu.Lock()
+			defer mu.Unlock()
+			rung = append(rung, fmt.Sprintf("%d %s %.0f", r.owner().number, name, time.Since(begun).Seconds()))
+			if e.Value == "failing" {
+				return errors.New("no")
+			}
+			if e.Value == "repeating" {
+				e.Alarm(time.Now().Add(time.Minute))
+				e.Keep()
+				return nil
+			}
+			e.Value = "rung"
+			return nil
+		}
+		r = newRealm(t, 2, cfg)
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer stop()
+		for _, s := range r.servers {
+			all.Go(func() { s.run(ctx) })
+		}
+		test(t, r, func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if slices.Sort(rung); !slices.Equal(rung, want) {
+				t.Errorf("alarms: %q, want %q", rung, want)
+			}
+			rung = nil
+		})
+	})
+}
+
+// setAlarmIn sets a value with an alarm.
+func (s *server) setAlarmIn(t *testing.T, name, value string, after time.Duration) {
+	t.Helper()
+	if _, err := s.Do(t.Context(), name, func(e *Entry[string]) error {
+		e.Value = value
+		e.Alarm(time.Now().Add(after))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An alarm rings once, at its time; it can be changed, cancelled and repeated, and ends with the value.
+func TestAlarm(t *testing.T) {
+	alarmed(t, Config[string]{}, func(t *testing.T, r *realm, want func(...string)) {
+		s := r.servers[0]
+		s.setAlarmIn(t, "a", "1", 5*time.Second)
+		s.setAlarmIn(t, "b", "1", 3*time.Second)
+		s.setAlarmIn(t, "later", "1", time.Second)
+		s.setAlarmIn(t, "later", "1", 7*time.Second)
+		s.setAlarmIn(t, "cancelled", "1", time.Second)
+		if _, err := s.Do(t.Context(), "cancelled", func(e *Entry[string]) error { e.Keep(); e.Alarm(time.Time{}); return nil }); err != nil {
+			t.Error(err)
+		}
+		s.setAlarmIn(t, "deleted", "1", time.Second)
+		if err := s.Delete(t.Context(), "deleted"); err != nil {
+			t.Error(err)
+		}
+		s.mustSet(t, "deleted", "2")
+		s.setAlarmIn(t, "repeating", "repeating", time.Minute)
+		s.mustSet(t, "b", "2") // keeps its alarm
+		time.Sleep(10 * time.Second)
+		want("0 a 5", "0 b 3", "0 later 7")
+		s.has(t, "a", "rung")
+		s.has(t, "b", "rung")
+		time.Sleep(3 * time.Minute)
+		want("0 repeating 120", "0 repeating 180", "0 repeating 60")
+	})
+}
+
+// After an error the alarm rings again, with backoff.
+func TestAlarmFails(t *testing.T) {
+	alarmed(t, Config[string]{}, func(t *testing.T, r *realm, want func(...string)) {
+		s := r.servers[0]
+		s.setAlarmIn(t, "x", "failing", time.Second)
+		time.Sleep(10 * time.Second)
+		want("0 x 1", "0 x 2", "0 x 4", "0 x 8")
+		s.mustSet(t, "x", "1")
+		time.Sleep(10 * time.Second)
+		want("0 x 16")
+		s.has(t, "x", "rung")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newRealm(t, 1, Config[string]{}).servers[0]
+		_, err := s.Do(t.Context(), "x", func(e *Entry[string]) error { e.Alarm(time.Now()); return nil })
+		wantKind(t, err, leasehold.ErrInvalid)
+	})
+}
+
+// An alarm moves with its value, and rings only there.
+func TestAlarmMoves(t *testing.T) {
+	alarmed(t, Config[string]{}, func(t *testing.T, r *realm, want func(...string)) {
+		a := r.servers[0]
+		a.setAlarmIn(t, "x", "1", 5*time.Second)
+		if err := r.move(t.Context(), 1, func() { a.setAlarmIn(t, "y", "1", 6*time.Second) }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		want("1 x 5", "1 y 6")
+		r.servers[1].setAlarmIn(t, "lost", "1", 5*time.Second)
+		r.grant(0, nil)
+		time.Sleep(10 * time.Second)
+		want()
+	})
+}
+
+// With a store an alarm survives a crash, and eviction. One that has rung does not ring again.
+func TestAlarmSurvivesCrash(t *testing.T) {
+	for name, behind := range map[string]*WriteBehind{"write-through": nil, "write-behind": {OnLost: new(losses).add}} {
+		t.Run(name, func(t *testing.T) {
+			cfg := plain(newDisk())
+			cfg.WriteBehind = behind
+			alarmed(t, cfg, func(t *testing.T, r *realm, want func(...string)) {
+				a := r.servers[0]
+				a.setAlarmIn(t, "rings", "1", 2*time.Second)
+				a.setAlarmIn(t, "over", "1", 5*time.Second)
+				a.setAlarmIn(t, "x", "1", time.Minute)
+				time.Sleep(4 * time.Second)
+				want("0 rings 2")
+				r.grant(1, nil)
+				time.Sleep(10 * time.Second)
+				want("1 over 10") // found by the scan
+				time.Sleep(time.Minute)
+				want("1 x 60")
+				r.servers[1].has(t, "x", "rung")
+				r.grant(0, nil)
+				time.Sleep(2 * time.Minute)
+				want()
+				a.has(t, "x", "rung")
+			})
+		})
+	}
+}
