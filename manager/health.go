@@ -67,6 +67,10 @@ func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
 	answerPlain(w, "ok, one manager may be stopped")
 }
 
+// NotReady returns why this manager cannot serve; "" if it can: a leader is known, and in a diskless
+// group this manager votes and has the namespaces.
+func (m *Manager) NotReady() string { return m.unavailableReason() }
+
 // unavailableReason returns why this manager cannot serve; "" if it can.
 func (m *Manager) unavailableReason() string {
 	ready, leader := m.leadership.readiness()

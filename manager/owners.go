@@ -52,6 +52,9 @@ func (h *ownerHandler) handle(r *leaseholdv1.HoldRequest) error {
 		return err
 	}
 	if first {
+		if err := h.m.cfg.checkOwner(request.Holder); err != nil {
+			return err
+		}
 		h.speaker = request.Speaker()
 		h.identity = string(h.m.ownerIdentity(h.ctx, request.Namespace, request.Holder.Owner))
 		failpoint.Here("manager/owner-connected")

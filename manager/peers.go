@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/machine/managerproc"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
+	"github.com/leasehold-dev/leasehold/internal/core/table"
 	"github.com/leasehold-dev/leasehold/manager/internal/memcatalog"
 	"github.com/leasehold-dev/leasehold/secret"
 )
@@ -58,6 +59,17 @@ type Peers struct {
 	// bound. A namespace with longer leases is rejected. Default 12 s, which fits the default
 	// configuration of a namespace.
 	Longest time.Duration
+
+	// Rebuild is for applications that create their namespaces again. If a majority of the managers
+	// has restarted, and some are down, the namespaces that only those have are lost, and the leader
+	// continues after Longest. Default: it waits for all managers.
+	Rebuild bool
+	// Exclusive asserts that only the processes of the managers are owners, that no process becomes
+	// an owner before NotReady has returned "", and that two processes with the same address never
+	// run at the same time. So a group whose managers are all new has no leases to wait for, and
+	// does not wait for Longest. Owners with another name than Members are refused. A wrong
+	// assertion can cause two owners of a key: see package cluster, which checks it.
+	Exclusive bool
 }
 
 // A Peer is a manager of a diskless group.
@@ -99,12 +111,22 @@ func (c *Config) group() memcatalog.Config {
 	out := memcatalog.Config{
 		Self: storage.ManagerID(c.Advertise), Key: p.Key, OtherKeys: p.OtherKeys, Listen: p.Listen, Transport: p.Transport,
 		Secure: tcp.TLS != nil || inMemory,
-		Lease:  c.TTL, Epsilon: p.Epsilon, Drift: c.Drift, Longest: p.Longest,
+		Lease:  c.TTL, Epsilon: p.Epsilon, Drift: c.Drift, Longest: p.Longest, Rebuild: p.Rebuild, Exclusive: p.Exclusive,
 	}
 	for _, peer := range p.Members {
 		out.Peers = append(out.Peers, memcatalog.Peer{Manager: storage.ManagerID(peer.Manager), Addr: peer.Addr})
 	}
 	return out
+}
+
+// checkOwner rejects an owner outside of an exclusive group.
+func (c *Config) checkOwner(h *table.Holder) error {
+	p := c.Peers
+	if p == nil || !p.Exclusive || slices.ContainsFunc(p.Members, func(m Peer) bool { return m.Manager == string(h.Owner) }) {
+		return nil
+	}
+	return leasehold.Errorf("hold leases", leasehold.ErrInvalid, string(h.Owner),
+		"only the members of this cluster may be owners: list this server in the Peers of all of them")
 }
 
 // checkHold rejects a namespace whose leases are longer than a diskless group allows.

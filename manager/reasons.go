@@ -29,11 +29,15 @@ func (m *Manager) takeoverReason() string {
 	if m.group == nil {
 		return "this manager has just taken over and is reading the namespaces"
 	}
-	if missing := m.group.Missing(); len(missing) > 0 {
+	missing, wait := m.group.Missing(), m.group.GrantDelay().Round(100*time.Millisecond)
+	if len(missing) > 0 && wait > 0 {
+		return fmt.Sprintf("the group is new, or too many of its managers were restarted: the leader waits for %s, or %v until all leases from before have expired",
+			strings.Join(missing, ", "), wait)
+	}
+	if len(missing) > 0 {
 		return fmt.Sprintf("the leader waits for the namespaces from these managers: %s; a majority that has them is enough, but a group that is new, or was restarted, starts when all managers are up", strings.Join(missing, ", "))
 	}
-	return fmt.Sprintf("the group is new, or too many of its managers were restarted: the leader waits %v until all leases from before have expired",
-		m.group.GrantDelay().Round(100*time.Millisecond))
+	return fmt.Sprintf("the group is new, or too many of its managers were restarted: the leader waits %v until all leases from before have expired", wait)
 }
 
 // notReadyReason returns why a namespace has no machine yet.

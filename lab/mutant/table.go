@@ -236,6 +236,10 @@ var shells = []Mutant{
 	{Name: "death-hash-of-another-owner", Package: "./internal/core/machine/manager", Test: "TestHashIsNotOfAnotherOwner"},
 	{Name: "uncertain-leader-honours-death", Package: "./internal/core/machine/manager", Test: "TestDeathUnderAnUncertainLeader"},
 	{Name: "death-hash-published", Package: "./internal/runtime/wire", Test: "TestDeathHashIsForLeaders"},
+	// Groups of managers inside the owners' processes.
+	{Name: "exclusive-with-an-informed-manager", Package: "./internal/core/machine/memcatalog", Test: "TestExclusiveWaits"},
+	{Name: "exclusive-without-all", Package: "./internal/core/machine/memcatalog", Test: "TestExclusiveWaits"},
+	{Name: "rebuilt-by-a-minority", Package: "./internal/core/machine/memcatalog", Test: "TestMinorityDoesNotRebuild"},
 	// The shells of the owner and lookup machines.
 	{Name: "owner-answers-before-publishing", Package: "./leaseholdtest", Test: "TestEveryPoint/owner/before-publishing"},
 	{Name: "check-ignores-time", Package: "./owner", Test: "TestChecksFailAtDeadline"},

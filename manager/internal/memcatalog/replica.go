@@ -106,9 +106,7 @@ func (c *replica) step(e machine.Event) {
 		case machine.Outranked:
 			c.running.Go(func() { c.g.cfg.Outranked(a.By) })
 		case machine.Forgotten:
-			c.waitUntil = now.Add(a.Wait)
-			c.g.log.Warn("the namespaces may be lost: fewer than a majority of the managers have a catalog, so the group is new, or too many were restarted at a time. "+
-				"No leases are granted until all leases from before have expired", "wait", a.Wait)
+			c.forgotten(now, a.Wait)
 		}
 	}
 	if wake != c.wake {
@@ -117,6 +115,21 @@ func (c *replica) step(e machine.Event) {
 		case c.rearm <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// forgotten records how long leases from before may still be valid. The wait may be over before it
+// was announced.
+func (c *replica) forgotten(now mono.Instant, wait time.Duration) {
+	announced := c.waitUntil != 0
+	c.waitUntil = now.Add(wait)
+	switch {
+	case announced:
+	case wait > 0:
+		c.g.log.Warn("the namespaces may be lost: fewer than a majority of the managers have a catalog, so the group is new, or too many were restarted at a time. "+
+			"No leases are granted until all leases from before have expired", "wait", wait)
+	default:
+		c.g.log.Warn("the namespaces may be lost: fewer than a majority of the managers have a catalog, so the group is new, or too many were restarted at a time")
 	}
 }
 

@@ -12,9 +12,10 @@ type leadership struct {
 	// known has the catalogs in the responses of other managers; nil for a blank manager. Only used
 	// until a catalog is selected.
 	known map[storage.ManagerID]*storage.Catalog
-	// waitUntil is when the last lease that may be unknown to all managers expires; 0 if there is
-	// no wait.
-	waitUntil mono.Instant
+	// expiry is when the last lease of an earlier leader has expired.
+	expiry mono.Instant
+	// waits: nothing but expiry is missing to select a catalog.
+	waits bool
 
 	catalog *storage.Catalog // to be replicated to a majority; nil until it is selected
 	kept    map[storage.ManagerID]bool
@@ -34,7 +35,7 @@ func (m *Machine) begin(now mono.Instant, term leasehold.Term) {
 		m.stepDown()
 		m.maxTerm = max(m.maxTerm, term)
 		m.lead = &leadership{
-			term: term, known: map[storage.ManagerID]*storage.Catalog{m.cfg.Self: m.have},
+			term: term, expiry: now.Add(m.cfg.Longest), known: map[storage.ManagerID]*storage.Catalog{m.cfg.Self: m.have},
 			process: make(map[storage.ManagerID]uint64),
 		}
 		m.lead.loading = true
@@ -109,7 +110,8 @@ func (m *Machine) handleResponse(now mono.Instant, e Answered) {
 	m.reportCommit()
 }
 
-// decide selects the newest known catalog, as soon as no newer one can have been committed.
+// decide selects the newest known catalog, as soon as no newer one can have been committed, or the
+// rest is lost.
 func (m *Machine) decide(now mono.Instant) {
 	l := m.lead
 	var newest *storage.Catalog
@@ -123,23 +125,33 @@ func (m *Machine) decide(now mono.Instant) {
 			newest = c
 		}
 	}
-	if !m.majority(informed) {
-		if len(l.known) < len(m.cfg.Peers) {
-			return
-		}
-		if l.waitUntil == 0 {
-			l.waitUntil = now.Add(m.cfg.Longest)
-			m.emit(Forgotten{m.cfg.Longest})
-		}
-		if now < l.waitUntil {
-			return
-		}
+	if !m.majority(informed) && !m.replaces(now, informed) {
+		return
 	}
 	if newest == nil {
 		newest = &storage.Catalog{}
 	}
 	next := *newest
 	m.propose(now, &next, newest.Version+1)
+}
+
+// replaces reports whether the leader may use a catalog that may not be the newest. It emits
+// Forgotten as soon as nothing but the expiry of leases is missing.
+func (m *Machine) replaces(now mono.Instant, informed int) bool {
+	l := m.lead
+	all := len(l.known) == len(m.cfg.Peers)
+	if !all && !(m.cfg.Rebuild && m.majority(len(l.known))) {
+		return false
+	}
+	wait := max(0, l.expiry.Sub(now))
+	if all && informed == 0 && m.cfg.Exclusive {
+		wait = 0
+	}
+	if wait == 0 || !l.waits {
+		l.waits = true
+		m.emit(Forgotten{wait})
+	}
+	return wait == 0
 }
 
 // reportCommit emits Loaded and Written if a majority has the catalog.
@@ -174,7 +186,7 @@ func (m *Machine) majority(n int) bool { return 2*n > len(m.cfg.Peers) }
 // returns the next wake time.
 func (m *Machine) retransmit(now mono.Instant) mono.Instant {
 	l := m.lead
-	if l.catalog == nil && l.waitUntil != 0 && now >= l.waitUntil {
+	if l.catalog == nil && l.waits && now >= l.expiry {
 		m.decide(now)
 	}
 	every := m.cfg.Retry
@@ -185,8 +197,8 @@ func (m *Machine) retransmit(now mono.Instant) mono.Instant {
 		m.broadcast(now)
 	}
 	next := l.sentAt.Add(every)
-	if l.catalog == nil && l.waitUntil != 0 {
-		next = min(next, l.waitUntil)
+	if l.catalog == nil && l.waits {
+		next = min(next, l.expiry)
 	}
 	return next
 }

@@ -92,8 +92,8 @@ type (
 	// Outranked reports that another manager has received a higher term.
 	Outranked struct{ By leasehold.Term }
 	// Forgotten reports that too few managers have a catalog: the group is new, or too many were
-	// restarted. The machine waits for Wait, because owners may hold leases that no manager has a
-	// record of.
+	// restarted. The machine waits for Wait, because owners may hold leases of earlier leaders that no
+	// manager has a record of. It is emitted again with Wait 0 when the wait is over.
 	Forgotten struct{ Wait time.Duration }
 )
 
@@ -114,6 +114,12 @@ type Config struct {
 	// Longest is the longest time for which an owner may hold a lease without renewal, on any
 	// clock: an upper bound for all namespaces.
 	Longest time.Duration
+	// Rebuild: the namespaces can be created again, so a catalog that a majority does not have may be
+	// lost. Without it a leader waits for the responses of all managers.
+	Rebuild bool
+	// Exclusive: a process with a manager's name has ended before another one with this name starts,
+	// only these processes are owners, and none is an owner while it is blank.
+	Exclusive bool
 	// Retry is the retransmission interval. Default 200 ms.
 	Retry time.Duration
 	// Refresh is the interval at which the leader checks whether all managers still have the

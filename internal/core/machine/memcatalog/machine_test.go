@@ -23,6 +23,8 @@ type group struct {
 	requests int
 	lapsed   map[storage.ManagerID]bool // the shell has no authority to lead
 
+	rebuild, exclusive bool // of the configuration of managers that start
+
 	processes uint64
 }
 
@@ -49,7 +51,9 @@ func newGroup(t *testing.T, n int) *group {
 func (g *group) restart(id storage.ManagerID) {
 	g.t.Helper()
 	g.processes++
-	m, err := memcatalog.New(memcatalog.Config{Self: id, Process: g.processes, Peers: names(len(g.members)), Longest: longest})
+	m, err := memcatalog.New(memcatalog.Config{
+		Self: id, Process: g.processes, Peers: names(len(g.members)), Longest: longest, Rebuild: g.rebuild, Exclusive: g.exclusive,
+	})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -107,7 +111,11 @@ func (g *group) do(id storage.ManagerID, actions []memcatalog.Action) {
 		case memcatalog.Outranked:
 			g.events = append(g.events, fmt.Sprintf("%s: outranked by %d", id, a.By))
 		case memcatalog.Forgotten:
-			g.events = append(g.events, fmt.Sprintf("%s: memory lost", id))
+			if a.Wait > 0 {
+				g.events = append(g.events, fmt.Sprintf("%s: memory lost", id))
+			} else {
+				g.events = append(g.events, fmt.Sprintf("%s: waits no longer", id))
+			}
 		}
 	}
 }
@@ -148,7 +156,7 @@ func begun(t *testing.T) *group {
 	g.lead("a", 1)
 	g.pass("a", longest)
 	g.create("a", "x")
-	g.expect("a: memory lost", "a: loaded 1.1", "a: done")
+	g.expect("a: memory lost", "a: waits no longer", "a: loaded 1.1", "a: done")
 	return g
 }
 
@@ -158,15 +166,15 @@ func TestBegins(t *testing.T) {
 	g := newGroup(t, 3)
 	g.down["c"] = true
 	g.lead("a", 1)
-	g.pass("a", time.Minute)
+	g.pass("a", longest-2*time.Second)
 	g.expect()
 	g.down["c"] = false
 	g.pass("a", time.Second)
 	g.expect("a: memory lost")
-	g.pass("a", longest-2*time.Second)
+	g.pass("a", time.Second-1)
 	g.expect()
-	g.pass("a", 2*time.Second)
-	g.expect("a: loaded 1.1")
+	g.pass("a", 1)
+	g.expect("a: waits no longer", "a: loaded 1.1")
 	g.lead("a", 1) // it requests the catalog again
 	g.expect("a: loaded 1.1")
 }
@@ -302,7 +310,86 @@ func TestUsesTheRemainingCatalog(t *testing.T) {
 	g.lead("a", 2)
 	g.expect("a: memory lost")
 	g.pass("a", longest)
-	g.expect("a: loaded 2.3 x")
+	g.expect("a: waits no longer", "a: loaded 2.3 x")
+}
+
+// A group whose namespaces can be created again continues with a majority of blank managers, when all
+// leases from before have expired. A manager that was unreachable gets the new catalog.
+func TestRebuildsWithAMajority(t *testing.T) {
+	g := begun(t)
+	g.rebuild = true
+	g.restart("a")
+	g.restart("b")
+	g.down["c"] = true
+	g.lead("a", 2)
+	g.expect("a: memory lost")
+	g.pass("a", longest-1)
+	g.expect()
+	g.pass("a", 1)
+	g.expect("a: waits no longer", "a: loaded 2.1")
+	g.down["c"] = false
+	g.pass("a", 2*time.Second)
+	if got := describe(g.members["c"].Catalog()); got != "2.1" {
+		t.Errorf("c has %s", got)
+	}
+}
+
+// A minority of the managers never rebuilds.
+func TestMinorityDoesNotRebuild(t *testing.T) {
+	g := newGroup(t, 3)
+	g.rebuild = true
+	g.restart("a")
+	g.down["b"], g.down["c"] = true, true
+	g.lead("a", 1)
+	g.pass("a", time.Minute)
+	g.expect()
+}
+
+// newExclusive returns a group whose processes are the only owners.
+func newExclusive(t *testing.T) *group {
+	g := newGroup(t, 3)
+	g.rebuild, g.exclusive = true, true
+	for _, id := range names(3) {
+		g.restart(id)
+	}
+	return g
+}
+
+// If all managers are blank, no owner has a lease.
+func TestExclusiveBegins(t *testing.T) {
+	g := newExclusive(t)
+	g.down["c"] = true
+	g.lead("a", 1)
+	g.pass("a", time.Second)
+	g.expect("a: memory lost")
+	g.down["c"] = false
+	g.pass("a", time.Second)
+	g.expect("a: waits no longer", "a: loaded 1.1")
+}
+
+// A manager that does not respond, or has a catalog, may be in the process of an owner with leases.
+func TestExclusiveWaits(t *testing.T) {
+	for name, blank := range map[string]bool{"for a manager that is down": true, "although all respond, because one has a catalog": false} {
+		t.Run(name, func(t *testing.T) {
+			g := newExclusive(t)
+			g.lead("a", 1)
+			g.events = nil
+			g.restart("a")
+			g.restart("b")
+			if blank {
+				g.restart("c")
+				g.down["c"] = true
+			}
+			g.lead("a", 2)
+			g.expect("a: memory lost")
+			g.pass("a", longest-1)
+			g.expect()
+			g.pass("a", 1)
+			if len(g.events) != 2 {
+				t.Errorf("actions %q, want the catalog", g.events)
+			}
+		})
+	}
 }
 
 // The leader soon sends the catalog to a restarted manager.
