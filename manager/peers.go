@@ -125,7 +125,7 @@ func (c *Config) checkOwner(h *table.Holder) error {
 	if p == nil || !p.Exclusive || slices.ContainsFunc(p.Members, func(m Peer) bool { return m.Manager == string(h.Owner) }) {
 		return nil
 	}
-	return leasehold.Errorf("hold leases", leasehold.ErrInvalid, string(h.Owner),
+	return leasehold.Errorf("hold leases", leasehold.ErrDenied, string(h.Owner),
 		"only the members of this cluster may be owners: list this server in the Peers of all of them")
 }
 

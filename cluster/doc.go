@@ -1,0 +1,74 @@
+// Package cluster runs the managers inside the servers of a service: three servers that import it are a
+// cluster, without a disk, etcd or another process.
+//
+//	var state leasemap.Group
+//	statuses := leasemap.Add(&state, "", leasemap.Config[string]{})
+//	c, err := cluster.Join(ctx, cluster.Config{
+//		Namespace: "presence",
+//		Self:      "10.0.1.7:7400",
+//		Peers:     cluster.List("10.0.1.7:7400", "10.0.1.8:7400", "10.0.1.9:7400"),
+//		State:     &state,
+//	})
+//	...
+//	err = c.Close(ctx) // moves the keys to the other servers
+//
+// Each process is an owner and has a lookup. The first nine are also managers of a diskless group (see
+// package manager), and elect a leader among themselves. All of it uses one port number: gRPC for
+// managers, lookups and the commands ("leasehold top --managers 10.0.1.7:7400"), the transfer of state
+// between servers, optionally the application's HTTP, and UDP datagrams for elections.
+//
+// # Guarantees
+//
+// Those of a separate diskless group: each key has at most one owner, and a caller learns which keys
+// have lost their state.
+//
+//   - A rolling restart loses nothing: each server moves its keys before it stops. Stop the next server
+//     when Join has returned in the restarted one.
+//   - The crash of a server loses the state of its keys, and nothing else. Their ranges are granted to
+//     other servers when the leases have expired, or at once under "leasehold run". A server that
+//     restarts with the same Self gets them back, without state.
+//   - If the crashed server led, another one leads within about 1.2 TTL and a round trip. Requests for
+//     keys of other servers are served meanwhile, since leases are longer.
+//   - While fewer than a majority of the managers runs, servers serve until their leases reach the
+//     deadline. Then their keys are suspended and keep their values, until a majority is back.
+//   - If a majority of the managers restarts at the same time, all state is lost, also that of servers
+//     that kept running: no manager can prove that their keys had no other owner. The namespace is
+//     created again from Settings, so changes of operators are lost too. No leases are granted until
+//     all leases from before have expired: Longest, counted from the election.
+//
+// # Names
+//
+// The managers are elected by majorities of a fixed set of names, so all processes must agree on the
+// set: two different sets could elect two leaders. Peers must return the same names in all processes and
+// at all times: a fixed list, or DNS records that name the same hosts even while these are down. Names
+// may be host names with changing addresses, like those of a StatefulSet. Managers with another set do
+// not take part, and log that. An address that is taken from a pool, like that of a pod, is not a fixed
+// name. To replace a name, stop all servers.
+//
+// With at most nine names all processes are managers. With more, the first nine are, in the order of
+// length and then of characters: presence-0 to presence-8 of a StatefulSet.
+//
+// # New clusters
+//
+// A new group cannot know whether it is new. Owners of an earlier group with the same names may hold
+// leases, so the leader waits for Longest after its election before it grants any, unless no such owner
+// can exist. This is certain if all members, at most nine, have IP addresses on the loopback, are up,
+// and have just started:
+//
+//   - Only members are owners. Managers refuse others.
+//   - The name of a member is its listener's address, which no two processes of a computer have at the
+//     same time. A process closes its listener after its owner has ended.
+//   - A process becomes an owner after its manager has received the namespaces from a leader. All
+//     managers have responded that they have none. So no process of the group is an owner, and the
+//     earlier processes with their names have ended.
+//
+// An address of a network is not exclusive in this way: it may move to another computer while the
+// process that had it runs on. So the first start of such a cluster takes Longest, 12 s, longer than
+// that of one on the loopback. A restart of single servers does not.
+//
+// # When to run managers apart
+//
+// Use separate managers (the command "leasehold manager") if several services share them, for thousands
+// of lookups, for servers in other languages, if the lease table must survive a restart of all managers
+// (with etcd), or if servers are added and removed automatically.
+package cluster

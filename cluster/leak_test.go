@@ -1,0 +1,9 @@
+package cluster_test
+
+import (
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testkit/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
