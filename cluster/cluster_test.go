@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,17 +19,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/cluster"
+	"github.com/leasehold-dev/leasehold/internal/runtime/pki"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
 	"github.com/leasehold-dev/leasehold/owner"
+	"github.com/leasehold-dev/leasehold/secure"
 )
 
-var nextPort atomic.Int32 // no test gets the ports of another
-
-func init() { nextPort.Store(20_000 + rand.Int32N(10_000)) }
+// nextPort counts the ports: no test gets those of another.
+var nextPort = func() *atomic.Int32 {
+	next := new(atomic.Int32)
+	next.Store(20_000 + rand.Int32N(10_000))
+	return next
+}()
 
 // freeNames returns loopback addresses with free ports below the ephemeral ones: an outgoing connection could
 // otherwise take the port of a server that is being restarted.
@@ -96,7 +106,8 @@ type group struct {
 	log     *journal
 	servers map[string]*server
 
-	settings admin.Namespace // of servers that start
+	settings admin.Namespace                  // of servers that start
+	change   func(i int, cfg *cluster.Config) // of their configuration; may be nil
 }
 
 type server struct {
@@ -107,15 +118,17 @@ type server struct {
 func newGroup(t *testing.T, n int) *group {
 	t.Parallel()
 	g := &group{t: t, names: freeNames(t, n), log: newJournal(), servers: make(map[string]*server)}
-	t.Cleanup(func() {
-		var closing sync.WaitGroup
-		for _, s := range g.servers {
-			closing.Go(func() { _ = s.Close(ended()) })
-		}
-		closing.Wait()
-		http.DefaultClient.CloseIdleConnections()
-	})
+	t.Cleanup(g.close)
 	return g
+}
+
+func (g *group) close() {
+	var closing sync.WaitGroup
+	for _, s := range g.servers {
+		closing.Go(func() { _ = s.Close(ended()) })
+	}
+	closing.Wait()
+	http.DefaultClient.CloseIdleConnections()
 }
 
 // ended returns a context that has ended: Close does not wait for other members.
@@ -133,6 +146,9 @@ func (g *group) join(ctx context.Context, i int) (*server, error) {
 		Namespace: "presence", Self: g.names[i], Peers: cluster.List(g.names...), State: &state,
 		Handler: serve(s.statuses), Route: leasehttp.PathSegment(1), Settings: g.settings,
 		Logger: slog.New(slog.NewTextHandler(g.log, nil)),
+	}
+	if g.change != nil {
+		g.change(i, &cfg)
 	}
 	var err error
 	s.Cluster, err = cluster.Join(ctx, cfg)
@@ -280,6 +296,9 @@ func TestOneAfterTheOther(t *testing.T) {
 
 // TestCrashOfTheLeader: after the crash of the leader, the other servers have its keys.
 func TestCrashOfTheLeader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	g := newGroup(t, 3)
 	g.settings = admin.Namespace{Lease: admin.Seconds(time.Second)}
 	g.start(0, 1, 2)
@@ -301,13 +320,26 @@ func TestCrashOfTheLeader(t *testing.T) {
 }
 
 // TestOutsiderIsRefused: on the loopback a new cluster does not wait for leases of earlier owners, so only its members may
-// be owners.
+// be owners. A membership ends with Close, and reports that.
 func TestOutsiderIsRefused(t *testing.T) {
 	g := newGroup(t, 3)
 	g.start(0, 1, 2)
 	o, err := owner.Join(t.Context(), owner.Config{Namespace: "presence", Managers: g.names, Addr: "127.0.0.1:1"})
 	if !errors.Is(err, leasehold.ErrDenied) || !strings.Contains(err.Error(), "only the members") {
 		t.Errorf("an owner that is not a member joined: %v, %v", o, err)
+	}
+	s := g.servers[g.names[0]]
+	if s.Err() != nil {
+		t.Error(s.Err())
+	}
+	for range 2 {
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	<-s.Done()
+	if !errors.Is(s.Err(), leasehold.ErrClosed) {
+		t.Error(s.Err())
 	}
 }
 
@@ -324,23 +356,77 @@ func TestSettings(t *testing.T) {
 	g.log.await(t, "Policy is even, and adaptive in Settings")
 }
 
-// TestDoneAndErr: a membership ends with Close, and reports that.
-func TestDoneAndErr(t *testing.T) {
+// TestMoreThanNine: only nine members vote. A majority of them is enough to start, after the longest lease; a member without
+// a vote serves keys and requests like the others.
+func TestMoreThanNine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	g := newGroup(t, 10)
+	g.settings = admin.Namespace{Lease: admin.Seconds(time.Second)}
+	g.change = func(_ int, cfg *cluster.Config) { cfg.Longest = 1200 * time.Millisecond }
+	g.start(9, 0, 1, 2, 3, 4)
+	if voters := g.servers[g.names[9]].Voters(); !slices.Equal(voters, g.names[:9]) {
+		t.Errorf("voters %v, want %v", voters, g.names[:9])
+	}
+	g.log.await(t, "No leases are granted until all leases from before have expired")
+	g.set(9)
+	g.check(0, "through a voter")
+}
+
+// TestSecured: members with certificates and a policy form a cluster and move their state.
+func TestSecured(t *testing.T) {
 	g := newGroup(t, 3)
+	dir := filepath.Join(t.TempDir(), "pki")
+	var parties []pki.Party
+	rules := "rules:\n"
+	for i, name := range g.names {
+		party := pki.Party{Role: pki.Manager, Name: fmt.Sprintf("s%d", i), Hosts: []string{"127.0.0.1"}}
+		parties = append(parties, party)
+		for _, role := range []string{"manager, namespaces: [\"*\"]", "operator, namespaces: [presence]", "owner, namespaces: [presence], names: [\"" + name + "\"]"} {
+			rules += fmt.Sprintf("  - {identity: %q, role: %s}\n", party.Identity("d"), role)
+		}
+	}
+	if _, _, err := pki.Create(dir, "d", parties, time.Now(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.change = func(i int, cfg *cluster.Config) {
+		policy, err := access.Open(access.Config{File: file, Logger: cfg.Logger})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(policy.Close)
+		keeper, err := secure.Open(secure.Dir(filepath.Join(dir, "manager", parties[i].Name)))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(keeper.Close)
+		cfg.Handler, cfg.Route, cfg.Metrics = nil, leasehttp.Source{}, prometheus.NewRegistry()
+		cfg.ServerCredentials, cfg.ClientCredentials, cfg.Access, cfg.Identity = keeper.Server(), keeper.Client(), policy, parties[i].Identity("d")
+	}
+	t.Cleanup(g.close)
 	g.start(0, 1, 2)
-	s := g.servers[g.names[0]]
-	if s.Err() != nil {
-		t.Error(s.Err())
+	var former *server
+	for i := 0; former == nil; i = (i + 1) % 3 { // a key that is being moved may have no owner for a moment
+		if _, err := g.servers[g.names[i]].statuses.Set(t.Context(), "alice", "at home"); err == nil {
+			former = g.servers[g.names[i]]
+		}
 	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
+	if err := former.Close(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	<-s.Done()
-	if !errors.Is(s.Err(), leasehold.ErrClosed) {
-		t.Error(s.Err())
-	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
+	if !slices.ContainsFunc(g.names, func(name string) bool {
+		text, _, err := g.servers[name].statuses.Get("alice")
+		return err == nil && text == "at home"
+	}) {
+		all, _ := g.log.read()
+		t.Errorf("no server has the state of the one that has left\n%s", all)
 	}
 }
 

@@ -15,7 +15,9 @@
 // Each process is an owner and has a lookup. The first nine are also managers of a diskless group (see
 // package manager), and elect a leader among themselves. All of it uses one port number: gRPC for
 // managers, lookups and the commands ("leasehold top --managers 10.0.1.7:7400"), the transfer of state
-// between servers, optionally the application's HTTP, and UDP datagrams for elections.
+// between servers, optionally the application's HTTP, and UDP datagrams for elections. gRPC of the
+// application needs a port of its own, since it has other limits, interceptors and access rules: set
+// Config.Addr.
 //
 // # Guarantees
 //
@@ -45,6 +47,9 @@
 // not take part, and log that. An address that is taken from a pool, like that of a pod, is not a fixed
 // name. To replace a name, stop all servers.
 //
+// In Kubernetes, the pods of a StatefulSet must start in parallel (podManagementPolicy: Parallel), and
+// the port must be open for TCP and UDP.
+//
 // With at most nine names all processes are managers. With more, the first nine are, in the order of
 // length and then of characters: presence-0 to presence-8 of a StatefulSet.
 //
@@ -68,7 +73,7 @@
 //
 // # When to run managers apart
 //
-// Use separate managers (the command "leasehold manager") if several services share them, for thousands
+// Use separate managers ("leasehold manager run") if several services share them, for thousands
 // of lookups, for servers in other languages, if the lease table must survive a restart of all managers
 // (with etcd), or if servers are added and removed automatically.
 package cluster

@@ -71,15 +71,15 @@ func (c *Config) members(ctx context.Context) ([]string, error) {
 // awaitMembers waits until the list of names is complete.
 func (c *Config) awaitMembers(ctx context.Context) ([]string, error) {
 	var all []string
-	err := c.await(ctx, "the names of its members", func() (reason string, err error) {
-		all, err = c.members(ctx)
-		switch {
-		case err != nil && c.Peers.size > 0: // a List does not change
-			return "", c.bad("Peers: %w", err)
-		case err != nil:
-			return err.Error(), nil
+	err := c.await(ctx, "the names of its members", func() (string, error) {
+		var incomplete error
+		if all, incomplete = c.members(ctx); incomplete == nil {
+			return "", nil
 		}
-		return "", nil
+		if c.Peers.size > 0 { // a List does not change
+			return "", c.bad("Peers: %w", incomplete)
+		}
+		return incomplete.Error(), nil
 	})
 	return all, err
 }

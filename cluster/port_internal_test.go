@@ -96,7 +96,7 @@ func TestSilentConnections(t *testing.T) {
 	p.hold(oldest)
 	for range maxPending {
 		conn, other := net.Pipe()
-		defer other.Close() //nolint:errcheck // a test
+		t.Cleanup(func() { _ = other.Close() })
 		p.hold(conn)
 	}
 	if n := p.pending.Len(); n != maxPending {

@@ -140,7 +140,7 @@ func (m *Machine) decide(now mono.Instant) {
 func (m *Machine) replaces(now mono.Instant, informed int) bool {
 	l := m.lead
 	all := len(l.known) == len(m.cfg.Peers)
-	if !all && !(m.cfg.Rebuild && m.majority(len(l.known))) {
+	if !all && (!m.cfg.Rebuild || !m.majority(len(l.known))) {
 		return false
 	}
 	wait := max(0, l.expiry.Sub(now))
