@@ -24,11 +24,19 @@ const about = "The time without service of a key. Three managers with embedded s
 	"nothing; the time without changes is measured by creating a namespace. A supervised server runs under \"leasehold run\". A lost host\n" +
 	"is a server and a supervisor that are stopped: they neither reply nor close a connection, and frontends wait 0.5 s for a reply. Then PRS's figure 9: a rack of 50 of 250 servers is reset."
 
+// The parts of the benchmark.
+const (
+	partEvents   = "events"
+	partRack     = "rack"
+	partFailover = "failover"
+)
+
 // New returns the benchmark.
 func New() *report.Benchmark {
 	return &report.Benchmark{
 		Name: "availability", Number: 5, Title: "Availability", About: about,
-		Rounds: 4, Quick: 1, Seconds: 270, QuickSeconds: 60, Run: run,
+		Parts: []string{partEvents, partRack, partFailover}, QuickPart: partEvents,
+		Rounds: 4, Quick: 1, Seconds: 390, QuickSeconds: 60, Run: run,
 	}
 }
 
@@ -42,13 +50,31 @@ const servers = 4
 const shortLease = 3 * time.Second
 
 func run(ctx context.Context, r *report.Run) error {
+	if r.Wants(partEvents) || r.Wants(partRack) {
+		if err := runSites(ctx, r); err != nil {
+			return err
+		}
+	}
+	if !r.Wants(partFailover) {
+		return nil
+	}
+	return runFailovers(ctx, r)
+}
+
+// runSites measures failures of servers and managers in one group.
+func runSites(ctx context.Context, r *report.Run) error {
 	group, err := managers.Start(ctx, r.Dir, 3)
 	if err != nil {
 		return err
 	}
 	defer group.Close()
-	if err := runEvents(ctx, r, group); err != nil || r.Quick {
-		return err
+	if r.Wants(partEvents) {
+		if err := runEvents(ctx, r, group); err != nil {
+			return err
+		}
+	}
+	if !r.Wants(partRack) {
+		return nil
 	}
 	reset, err := reset(ctx, r, group)
 	if err != nil {

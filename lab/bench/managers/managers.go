@@ -51,18 +51,21 @@ type Group struct{ *process.Managers }
 // Start starts a group with its data below dir, and waits for its leader. Its store is the etcd
 // cluster with the given endpoints, or that of its own members.
 func Start(ctx context.Context, dir string, count int, etcd ...string) (*Group, error) {
-	self, err := os.Executable()
-	if err != nil {
+	return StartWith(ctx, dir, process.ManagersConfig{Count: count, Etcd: etcd})
+}
+
+// StartWith is the same with further settings, and with flags of "manager run".
+func StartWith(ctx context.Context, dir string, cfg process.ManagersConfig, flags ...string) (g *Group, err error) {
+	if cfg.Program, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	if dir, err = os.MkdirTemp(dir, "managers-"); err != nil {
+	if cfg.Dir, err = os.MkdirTemp(dir, "managers-"); err != nil {
 		return nil, err
 	}
-	all, err := process.NewManagers(process.ManagersConfig{
-		Program: self, Command: commandName + " manager run", Dir: dir, Count: count, Etcd: etcd, Timeout: callLimit,
-		Flags: func(process.Member) []string { return []string{"--log-level", "error"} },
-		Ended: func(err error) { fmt.Fprintln(os.Stderr, err) },
-	})
+	cfg.Command, cfg.Timeout = commandName+" manager run", callLimit
+	cfg.Flags = func(process.Member) []string { return append([]string{"--log-level", "error"}, flags...) }
+	cfg.Ended = func(err error) { fmt.Fprintln(os.Stderr, err) }
+	all, err := process.NewManagers(cfg)
 	if err != nil {
 		return nil, err
 	}
