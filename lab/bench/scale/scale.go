@@ -27,7 +27,7 @@ func New() *report.Benchmark {
 	b := &report.Benchmark{
 		Name: "scale", Number: 3, Title: "Manager at scale", About: about,
 		QuickPart: partProduction,
-		Rounds:    5, Quick: 2, Seconds: 780, QuickSeconds: 25, Run: run,
+		Rounds:    5, Quick: 2, Seconds: 1140, QuickSeconds: 25, Run: run,
 	}
 	for _, s := range sizes() {
 		b.Parts = append(b.Parts, s.name)
@@ -41,7 +41,7 @@ func Roles() map[string]proc.Role { return loadgen.Roles() }
 func run(ctx context.Context, r *report.Run) error {
 	var found []*finding
 	for _, s := range sizes() {
-		if !r.Wants(s.name) || s.outage > 0 {
+		if !r.Wants(s.name) || s.outage > 0 || s.soak != "" {
 			continue
 		}
 		f, err := measure(ctx, r, s)
@@ -54,14 +54,29 @@ func run(ctx context.Context, r *report.Run) error {
 		conclude(r.Result, found)
 	}
 	for _, s := range sizes() {
-		if !r.Wants(s.name) || s.outage == 0 {
-			continue
-		}
-		f, err := measureOutage(ctx, r, s)
-		if err != nil {
+		if err := runLong(ctx, r, s); err != nil {
 			return fmt.Errorf("%s: %w", s.title, err)
 		}
+	}
+	return nil
+}
+
+// runLong runs an outage or a soak.
+func runLong(ctx context.Context, r *report.Run, s size) error {
+	switch {
+	case !r.Wants(s.name):
+	case s.outage > 0:
+		f, err := measureOutage(ctx, r, s)
+		if err != nil {
+			return err
+		}
 		addOutage(r.Result, f)
+	case s.soak != "":
+		f, err := measureSoak(ctx, r, s)
+		if err != nil {
+			return err
+		}
+		addSoak(r.Result, f)
 	}
 	return nil
 }
@@ -78,6 +93,7 @@ type size struct {
 	// default policy.
 	virtualNodes uint32
 	outage       time.Duration // how long all managers are down
+	soak         string        // a preset, with which the clients are restarted again and again for a minute per round
 }
 
 const (
@@ -98,6 +114,7 @@ func sizes() []size {
 			name: "outage", title: "All managers down for a minute", managers: 3, owners: owners, lookups: lookups, grow: 40 * time.Second,
 			virtualNodes: 65, outage: time.Minute,
 		},
+		{name: "fast", title: "Preset fast", managers: 3, owners: owners, lookups: lookups, grow: 20 * time.Second, restarts: 4 * time.Minute, soak: "fast"},
 	}
 }
 
@@ -114,6 +131,9 @@ func (s size) config() *leaseholdv1.NamespaceConfig {
 	c := &leaseholdv1.NamespaceConfig{Name: namespace, MaxOwners: uint32(2*s.owners + 64)}
 	if s.virtualNodes > 0 {
 		c.Policy, c.VirtualNodes = "consistent", s.virtualNodes
+	}
+	if s.soak != "" {
+		c.Timing = timing(s.soak)
 	}
 	return c
 }

@@ -83,3 +83,20 @@ func TestOutageGoals(t *testing.T) {
 		}
 	}
 }
+
+// TestSoakGoals: a lease that expires without a failure misses a goal.
+func TestSoakGoals(t *testing.T) {
+	for expired, want := range map[int64]int{0: 2, 1: 1} {
+		r := &report.Result{}
+		addSoak(r, &soakFinding{size: size{soak: "fast"}, counts: loadgen.Counts{Share: 1, Expired: expired}})
+		met := 0
+		for _, g := range r.Goals {
+			if g.Met {
+				met++
+			}
+		}
+		if met != want || len(r.Goals) != 2 {
+			t.Errorf("%d expired: %+v", expired, r.Goals)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/managers"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
+	process "github.com/leasehold-dev/leasehold/server/proc"
 )
 
 const namespace = "scale"
@@ -35,7 +36,7 @@ func newTestbed(ctx context.Context, r *report.Run, s size) (t *testbed, err err
 			t.Close()
 		}
 	}()
-	if t.group, err = managers.Start(ctx, r.Dir, s.managers); err != nil {
+	if t.group, err = managers.StartWith(ctx, r.Dir, process.ManagersConfig{Count: s.managers}, s.flags()...); err != nil {
 		return nil, err
 	}
 	t.Add(t.group.Close)
