@@ -84,19 +84,19 @@ func TestOutageGoals(t *testing.T) {
 	}
 }
 
-// TestSoakGoals: a lease that expires without a failure misses a goal.
+// TestSoakGoals: a lease that is suspended without a failure misses a goal.
 func TestSoakGoals(t *testing.T) {
-	for expired, want := range map[int64]int{0: 2, 1: 1} {
+	for suspended, want := range []int{3, 2} {
 		r := &report.Result{}
-		addSoak(r, &soakFinding{size: size{soak: "fast"}, counts: loadgen.Counts{Share: 1, Expired: expired}})
+		addSoak(r, &soakFinding{size: size{owners: 2, soak: "fast"}, owners: loadgen.Report{Same: 2, Suspended: suspended}})
 		met := 0
 		for _, g := range r.Goals {
 			if g.Met {
 				met++
 			}
 		}
-		if met != want || len(r.Goals) != 2 {
-			t.Errorf("%d expired: %+v", expired, r.Goals)
+		if met != want || len(r.Goals) != 3 {
+			t.Errorf("%d suspended: %+v", suspended, r.Goals)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func newTestbed(ctx context.Context, r *report.Run, s size) (t *testbed, err err
 // or all if they will change.
 func (t *testbed) lookupManagers() (addrs []string) {
 	for _, m := range t.group.All {
-		if m != t.leader || t.managers == 1 || t.outage > 0 {
+		if m != t.leader || t.managers == 1 || t.outage > 0 || t.soak != "" {
 			addrs = append(addrs, m.Member.Addr)
 		}
 	}
