@@ -1,21 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os/exec"
 	"strings"
-	"time"
 )
 
 // A kind is a set of worlds.
 type kind struct {
 	name  string
 	what  string
-	flags string // of leasehold-lab
-	seeds uint64 // of a block, which takes less than a minute
+	flags string // of leasehold-lab; empty: the worlds are those of lab/procsim
+	seeds uint64 // of a block, which takes about a minute
 }
 
 var kinds = []kind{
@@ -28,7 +24,11 @@ var kinds = []kind{
 	{"restore", "stores restored from backups of any age", "sim --faults default,store-restore=8", 2000},
 	{"moves", "moves of state under crashes and failovers", "sim --owners 2 --namespaces 1 --faults move-range=30,manager-crash=30,manager-pause=20,isolate=30,loss=10", 2000},
 	{"flease", "leases without managers", "flease sim", 2000},
+	{"processes", "whole processes, with their shells", "", 80},
 }
+
+// processTest is the test of lab/procsim that runs worlds. Worlds are simulated in tests: testing/synctest needs one.
+const processTest = "TestWorlds"
 
 func kindNames() (names []string) {
 	for _, k := range kinds {
@@ -52,10 +52,13 @@ func choose(only string) ([]kind, error) {
 
 // command returns the command that runs seeds again.
 func (k *kind) command(first, seeds uint64) string {
+	if k.flags == "" {
+		return fmt.Sprintf("GOMAXPROCS=1 go test ./lab/procsim -count 1 -timeout 0 -run %s -args -first %d -worlds %d", processTest, first, seeds)
+	}
 	return fmt.Sprintf("go run ./cmd/leasehold-lab %s --seed %d --seeds %d", k.flags, first, seeds)
 }
 
-// A result is what leasehold-lab reports about a block of seeds.
+// A result is what leasehold-lab and lab/procsim report about a block of seeds.
 type result struct {
 	Seeds      uint64         `json:"seeds"`
 	Ended      string         `json:"ended"`
@@ -66,16 +69,12 @@ type result struct {
 }
 
 // run runs the next block of seeds.
-func (k *kind) run(ctx context.Context, program string, first uint64) (result, error) {
-	args := append(strings.Fields(k.flags), fmt.Sprintf("--seed=%d", first), fmt.Sprintf("--seeds=%d", k.seeds), "--json")
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.WaitDelay = time.Second
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	var r result
-	if decoded := json.Unmarshal(out, &r); decoded != nil {
-		return r, fmt.Errorf("no report: %w: %s", cmp.Or(err, decoded), errs.String())
+func (k *kind) run(ctx context.Context, p *programs, first uint64) (r result, err error) {
+	if k.flags == "" {
+		r, err = p.simulateProcesses(ctx, first, k.seeds)
+	} else {
+		args := append(strings.Fields(k.flags), fmt.Sprintf("--seed=%d", first), fmt.Sprintf("--seeds=%d", k.seeds), "--json")
+		r, err = decode(output(ctx, nil, p.lab, args...))
 	}
 	if r.Ended != "completed" && r.Violations == 0 { // a search ends early at a violation
 		return r, fmt.Errorf("the search has ended early: %q: %w", r.Ended, err)

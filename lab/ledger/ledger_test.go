@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,24 +71,26 @@ func TestBlocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the simulators")
 	}
-	program := filepath.Join(t.TempDir(), "leasehold-lab")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/leasehold-dev/leasehold/cmd/leasehold-lab").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	programs, err := build(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer programs.remove()
 	for _, c := range []struct {
 		kind
 		violated bool
 	}{
 		{kind{flags: "sim --faults default,outage=8", seeds: 5}, false},
 		{kind{flags: "sim --leases-off", seeds: 20}, true},
+		{kind{seeds: 3}, false},
 	} {
-		r, err := c.run(t.Context(), program, firstSeed)
+		r, err := c.run(t.Context(), programs, firstSeed)
 		if err != nil || r.Violations > 0 != c.violated || r.Seeds == 0 || r.Hours == 0 || len(r.Faults) == 0 {
 			t.Errorf("%s: %+v, %v", c.flags, r, err)
 		}
 	}
 	wrong := kind{flags: "sim --faults nothing-of-the-kind", seeds: 1}
-	if _, err := wrong.run(t.Context(), program, firstSeed); err == nil {
+	if _, err := wrong.run(t.Context(), programs, firstSeed); err == nil {
 		t.Error("a block that was not run has a result")
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -58,19 +57,15 @@ func run(ctx context.Context, limit time.Duration, only string, pageOnly bool) e
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "leasehold-ledger-")
+	programs, err := build(ctx)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // in the temporary directory
-	program := filepath.Join(dir, "leasehold-lab")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/leasehold-lab").CombinedOutput(); err != nil {
-		return fmt.Errorf("building the simulators: %w\n%s", err, out)
-	}
+	defer programs.remove()
 	for end := time.Now().Add(limit); ctx.Err() == nil && time.Now().Before(end); {
 		k := ledger.next(commit, chosen)
 		first := ledger.nextSeed(k.name)
-		result, err := k.run(ctx, program, first)
+		result, err := k.run(ctx, programs, first)
 		if ctx.Err() != nil {
 			return nil // the block is run again next time
 		}

@@ -2,6 +2,7 @@ package procsim_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -23,7 +24,27 @@ var (
 	worlds = flag.Int("worlds", 0, "number of worlds of each test; default a few")
 	only   = flag.String("faults", "", "only these kinds of faults, with commas between them")
 	trace  = flag.Bool("trace", false, "print the history of each world")
+	report = flag.String("report", "", "write the sums of TestWorlds to this file, for lab/ledger")
 )
+
+// sums are what lab/ledger adds up.
+type sums struct {
+	Seeds      int            `json:"seeds"`
+	Ended      string         `json:"ended"`
+	Violations int            `json:"violations"`
+	Hours      float64        `json:"simulatedHours"`
+	Seconds    float64        `json:"elapsedSeconds"`
+	Faults     map[string]int `json:"faults"`
+}
+
+func (s *sums) add(r *procsim.Result) {
+	s.Seeds++
+	s.Violations += len(r.Violations)
+	s.Hours += r.Virtual.Hours()
+	for _, kind := range r.Faults {
+		s.Faults[kind]++
+	}
+}
 
 // TestWorlds runs worlds with some kinds of faults each. A failure has the command that replays it.
 func TestWorlds(t *testing.T) {
@@ -31,7 +52,17 @@ func TestWorlds(t *testing.T) {
 	if testing.Short() {
 		n = 4
 	}
-	runAll(t, *only, n)
+	all := runAll(t, *only, n)
+	if *report == "" {
+		return
+	}
+	text, err := json.Marshal(all)
+	if err == nil {
+		err = os.WriteFile(*report, text, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestFaults runs worlds with one kind of fault each.
@@ -46,18 +77,21 @@ func TestFaults(t *testing.T) {
 }
 
 // runAll runs the worlds of -worlds seeds, or n.
-func runAll(t *testing.T, only string, n int) {
+func runAll(t *testing.T, only string, n int) *sums {
 	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	n = cmp.Or(*worlds, n)
-	var virtual time.Duration
+	all := &sums{Faults: make(map[string]int)}
 	begun, used := time.Now(), cpu()
 	for seed := *first; seed < *first+uint64(n); seed++ {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { virtual += run(t, seed, only).Virtual })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { all.add(run(t, seed, only)) })
 	}
 	real, used := time.Since(begun), cpu()-used
-	t.Logf("%d worlds, %v of virtual time in %v: %.0f times real time, and %.0f times the CPU time of %v",
-		n, virtual.Round(time.Second), real.Round(time.Second), virtual.Seconds()/real.Seconds(), virtual.Seconds()/used.Seconds(), used.Round(time.Second))
+	virtual := all.Hours * time.Hour.Seconds()
+	t.Logf("%d worlds, %.1f h of virtual time in %v: %.0f times real time, and %.0f times the CPU time of %v",
+		n, all.Hours, real.Round(time.Second), virtual/real.Seconds(), virtual/used.Seconds(), used.Round(time.Second))
+	all.Ended, all.Seconds = "completed", real.Seconds()
+	return all
 }
 
 func run(t *testing.T, seed uint64, only string) (r *procsim.Result) {
