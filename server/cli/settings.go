@@ -44,11 +44,26 @@ func IsSetting(f *pflag.Flag) bool { return f.Annotations[settingOf] != nil }
 // Fill sets flags of a command from the environment and a file. All commands share one environment
 // and one file, so settings of other commands are valid. The variable of a supervisor is not a setting.
 func Fill(cmd *cobra.Command, flags *pflag.FlagSet, file string) error {
+	return fill(cmd, flags, file, func(v string) bool { return strings.HasPrefix(v, supervise.Variable+"=") })
+}
+
+// FillWithChild is Fill for a command that passes its environment to a program of the user: unknown variables are
+// that program's.
+func FillWithChild(cmd *cobra.Command, flags *pflag.FlagSet, file string) error {
+	known := knownSettings(cmd.Root())
+	return fill(cmd, flags, file, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return !slices.ContainsFunc(append(known, settings.FileFlag), func(flag string) bool { return settings.Variable(flag) == name })
+	})
+}
+
+// fill ignores some variables.
+func fill(cmd *cobra.Command, flags *pflag.FlagSet, file string, ignored func(variable string) bool) error {
 	environ, err := failpoint.Environ(os.Environ())
 	if err != nil {
 		return err
 	}
-	environ = slices.DeleteFunc(environ, func(v string) bool { return strings.HasPrefix(v, supervise.Variable+"=") })
+	environ = slices.DeleteFunc(environ, ignored)
 	return settings.Fill(flags, settings.Source{File: file, Environ: environ, Known: knownSettings(cmd.Root())})
 }
 

@@ -22,7 +22,7 @@ an out-of-memory kill its keys have new owners within milliseconds, instead of a
 lease time. The owner library registers with the supervisor by itself.
 
 Use it as the entry point of a container or a systemd unit. The child inherits standard
-input and output and all open files. Signals are forwarded, orphans are reaped, and the
+input and output, all open files and the environment. Signals are forwarded, orphans are reaped, and the
 exit status is that of the child: 128 + signal, or the same signal, if one ended it. The
 status is 127 if the command does not exist, and 126 if it cannot be started.
 
@@ -72,7 +72,7 @@ func New() *cobra.Command {
 	cmd.Flags().SetInterspersed(false) // flags after the command are its own
 	r.log.Complete(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := cli.Fill(cmd, r.flags, r.file); err != nil {
+		if err := cli.FillWithChild(cmd, r.flags, r.file); err != nil {
 			return err
 		}
 		if err := r.validate(); err != nil {
