@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -28,6 +30,12 @@ type ManagersConfig struct {
 	// keep them in memory. By default each manager is a member of an etcd cluster of theirs.
 	Etcd     []string
 	Diskless bool
+
+	// Host is the IP address at which they listen, and Where starts them there; by default they are on
+	// loopback. Dial are options of calls to them.
+	Host  string
+	Where func(start func() error) error
+	Dial  []grpc.DialOption
 
 	// Flags, if set, returns further flags of a manager.
 	Flags func(Member) []string
@@ -87,7 +95,7 @@ type Manager struct {
 	Member Member
 }
 
-// Managers is a group of manager processes on loopback, for many goroutines at once.
+// Managers is a group of manager processes, for many goroutines at once.
 type Managers struct {
 	All []*Manager
 	*Client
@@ -99,6 +107,12 @@ func NewManagers(cfg ManagersConfig) (*Managers, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Host != "" {
+		for i, addr := range ports {
+			_, port, _ := net.SplitHostPort(addr) // it is an address
+			ports[i] = net.JoinHostPort(cfg.Host, port)
+		}
+	}
 	var group []Member
 	for i := range cfg.Count {
 		name := "m" + strconv.Itoa(i+1)
@@ -108,14 +122,14 @@ func NewManagers(cfg ManagersConfig) (*Managers, error) {
 	for i, m := range group {
 		g.All = append(g.All, &Manager{Member: m, Process: Process{
 			Name: m.Name, Ended: cfg.Ended,
-			Launch: Launch{Program: cfg.Program, Args: cfg.Args(group, i), Log: filepath.Join(cfg.Dir, m.Name+".log")},
+			Launch: Launch{Program: cfg.Program, Args: cfg.Args(group, i), Log: filepath.Join(cfg.Dir, m.Name+".log"), Where: cfg.Where},
 		}})
 	}
 	secured := cfg.Credentials
 	if secured == nil {
 		secured = insecure.NewCredentials()
 	}
-	if g.Client, err = Dial(g.Addrs(), secured, cmp.Or(cfg.Timeout, time.Second)); err != nil {
+	if g.Client, err = Dial(g.Addrs(), secured, cmp.Or(cfg.Timeout, time.Second), cfg.Dial...); err != nil {
 		return nil, err
 	}
 	return g, nil

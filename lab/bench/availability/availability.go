@@ -9,20 +9,20 @@ import (
 	"os"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
 	"github.com/leasehold-dev/leasehold/lab/bench/managers"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
+	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
 )
 
 const about = "The time without service of a key. Three managers with embedded stores, servers with the owner library, and frontends that find a\n" +
 	"server with the lookup library and retry until served; all are processes, with default times (leases of 10 s, TTL of 2 s). The\n" +
 	"measure is the time of an operation until it is served. 128 frontends use one key each and repeat 5 ms after each answer, while a\n" +
 	"server is stopped or dies, the leader dies, or the store's leader dies. Leases survive the leader, so callers should notice\n" +
-	"nothing; the time without changes is measured by creating a namespace. A supervised server runs under \"leasehold run\". A lost host\n" +
-	"is a server and a supervisor that are stopped: they neither reply nor close a connection, and frontends wait 0.5 s for a reply. Then PRS's figure 9: a rack of 50 of 250 servers is reset."
+	"nothing; the time without changes is measured by creating a namespace. A supervised server runs under \"leasehold run\". A host\n" +
+	"stops: a server and its supervisor neither reply nor close a connection. A host's network is cut: the server is in a network namespace\n" +
+	"of its own, and all packets are lost; it has managers with a TTL of 1 s. Frontends wait 0.5 s for a reply. Then PRS's figure 9: a rack of 50 of 250 servers is reset."
 
 // The parts of the benchmark.
 const (
@@ -45,9 +45,6 @@ func Roles() map[string]proc.Role { return loadgen.Roles() }
 
 // servers is the number of servers for single events, each in a process.
 const servers = 4
-
-// shortLease is the lease of the servers for the loss of a host. It exceeds a failover.
-const shortLease = 3 * time.Second
 
 func run(ctx context.Context, r *report.Run) error {
 	if r.Wants(partEvents) || r.Wants(partRack) {
@@ -87,8 +84,12 @@ func runSites(ctx context.Context, r *report.Run) error {
 func runEvents(ctx context.Context, r *report.Run, group *managers.Group) error {
 	memory, noMemory := newMemoryGroup()
 	defer os.Remove(memory) //nolint:errcheck // it does not exist if it could not be created
-	all := events(memory, noMemory)
+	noNetwork := lan.Available()
+	all := events(memory, noMemory, noNetwork)
 	sites, err := newSites(ctx, group)
+	if err == nil && noNetwork == nil {
+		sites[distant], err = newDistantSite(ctx, r, distantConfig())
+	}
 	defer sites.close()
 	if err != nil {
 		return err
@@ -119,13 +120,10 @@ type sites map[kind]*site
 // newSites starts the sites of all kinds.
 func newSites(ctx context.Context, group *managers.Group) (sites, error) {
 	all := make(sites)
-	timing := protocol.DefaultTiming()
 	for at, c := range map[kind]siteConfig{
 		plain:      {namespace: "availability"},
 		supervised: {namespace: "supervised", supervised: true},
-		short: {namespace: "short", supervised: true, timing: &leaseholdv1.Timing{
-			Lease: int64(shortLease), Renew: int64(shortLease * timing.Renew / timing.Lease), Drift: float64(timing.Drift),
-		}},
+		short:      {namespace: "short", supervised: true, timing: managers.Preset("fast")},
 	} {
 		c.racks, c.servers, c.lookups = servers, 1, 4
 		s, err := newSite(ctx, group, c)
@@ -137,9 +135,16 @@ func newSites(ctx context.Context, group *managers.Group) (sites, error) {
 	return all, nil
 }
 
+// distantConfig has a server whose network can be cut.
+func distantConfig() siteConfig {
+	return siteConfig{namespace: "distant", timing: managers.Preset("fast"), racks: servers, servers: 1, lookups: 4}
+}
+
 func (all sites) close() {
 	for _, s := range all {
-		s.Close()
+		if s != nil {
+			s.Close()
+		}
 	}
 }
 
@@ -198,7 +203,7 @@ func (e *event) report(r *report.Result, service report.Summary) {
 		r.Less(e.name, service.Median, "s", "our lease x drift, without a supervisor", leaseLimit)
 		r.Want(fmt.Sprintf("%s: no operation takes longer than %.0f ms in the median of the rounds", e.title, 1000*e.median),
 			service.Median, "s", service.Median < e.median)
-	case e.at == short:
+	case e.at == short || e.at == distant:
 		r.Less(e.name, service.Median, "s", "our default lease x drift", leaseLimit)
 	}
 	r.Want(fmt.Sprintf("%s: no operation takes longer than %s s", e.title, report.Number(e.limit)), service.High, "s", service.High < e.limit)

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/bench/managers"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
+	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -51,7 +52,7 @@ func eventNamed(t *testing.T, all []event, name string) event {
 // TestDrain: a server is shut down and returns, and no operation fails.
 func TestDrain(t *testing.T) {
 	s := newTestSite(t, siteConfig{})
-	got, err := s.measureEvent(t.Context(), eventNamed(t, events("", nil), "drain"))
+	got, err := s.measureEvent(t.Context(), eventNamed(t, events("", nil, nil), "drain"))
 	if err != nil || got.failed > 0 || got.service <= 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -66,7 +67,7 @@ func TestSupervised(t *testing.T) {
 	}
 	const lease = time.Hour
 	s := newTestSite(t, siteConfig{supervised: true, processes: 2, timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(time.Second), Drift: 1.2}})
-	for _, e := range events(memory, noMemory) {
+	for _, e := range events(memory, noMemory, nil) {
 		if e.at != supervised {
 			continue
 		}
@@ -95,7 +96,26 @@ func TestSupervised(t *testing.T) {
 func TestLostHost(t *testing.T) {
 	const lease = 2 * time.Second
 	s := newTestSite(t, siteConfig{supervised: true, timing: &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4), Drift: 1.2}})
-	got, err := s.measureEvent(t.Context(), eventNamed(t, events("", nil), "lost-host"))
+	got, err := s.measureEvent(t.Context(), eventNamed(t, events("", nil, nil), "lost-host"))
+	if err != nil || got.failed > 0 || got.service < lease {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestCutNetwork: the keys of a server whose network is cut wait for its lease, and it returns afterwards.
+func TestCutNetwork(t *testing.T) {
+	if err := lan.Available(); err != nil {
+		t.Skip("SKIPPED, NOT TESTED: ", err)
+	}
+	const lease = 2 * time.Second
+	config := distantConfig()
+	config.racks, config.timing = 2, &leaseholdv1.Timing{Lease: int64(lease), Renew: int64(lease / 4), Drift: 1.2}
+	s, err := newDistantSite(t.Context(), &report.Run{Dir: t.TempDir()}, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got, err := s.measureEvent(t.Context(), eventNamed(t, events("", nil, nil), "lost-network"))
 	if err != nil || got.failed > 0 || got.service < lease {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -117,7 +137,7 @@ func TestMemoryGroup(t *testing.T) {
 // TestReport: each event has its headlines and goals, and one that was not measured says so.
 func TestReport(t *testing.T) {
 	r := &report.Result{Benchmark: "availability"}
-	all := events("", errors.New("not permitted"))
+	all := events("", errors.New("not permitted"), nil)
 	outcomes := make([][]outcome, len(all))
 	for i, e := range all {
 		if outcomes[i] = []outcome{{service: 70 * time.Millisecond, changes: time.Second}}; e.skip != "" {
@@ -129,7 +149,7 @@ func TestReport(t *testing.T) {
 		normal: []time.Duration{time.Millisecond}, dies: []time.Duration{time.Millisecond, 11 * time.Second}, back: []time.Duration{time.Second / 2},
 		supervised: []time.Duration{time.Second},
 	})
-	if len(r.Headlines) != 11 || len(r.Goals) != 15 || r.Missed() != 0 {
+	if len(r.Headlines) != 12 || len(r.Goals) != 16 || r.Missed() != 0 {
 		t.Errorf("%d headlines %+v, %d goals %+v", len(r.Headlines), r.Headlines, len(r.Goals), r.Goals)
 	}
 	if text := r.Sections[0].Table.Markdown(); !strings.Contains(text, "out of memory: NOT MEASURED: not permitted") {
@@ -139,12 +159,29 @@ func TestReport(t *testing.T) {
 
 // TestMissedGoals: each limit of a supervised crash is a goal.
 func TestMissedGoals(t *testing.T) {
-	crash := eventNamed(t, events("", nil), "supervised-kill")
+	crash := eventNamed(t, events("", nil, nil), "supervised-kill")
 	for millis, want := range map[float64]int{70: 0, 100: 1, 200: 2} {
 		r := &report.Result{}
 		crash.report(r, report.Summarise([]float64{millis / 1000}))
 		if r.Missed() != want {
 			t.Errorf("%v ms: %+v, want %d missed", millis, r.Goals, want)
+		}
+	}
+}
+
+// TestFailoverGoals: a failover of more than 1.2 TTL misses its goal, except with an embedded store and a TTL that is shorter
+// than its election.
+func TestFailoverGoals(t *testing.T) {
+	for _, c := range []struct {
+		diskless bool
+		ttl      time.Duration
+		took     float64
+		missed   int
+	}{{true, time.Second, 1.1, 0}, {true, time.Second, 1.3, 1}, {false, time.Second, 1.3, 1}, {false, time.Second / 2, 0.9, 0}} {
+		r := &report.Result{}
+		reportFailovers(r, []*failover{{diskless: c.diskless, ttl: c.ttl, took: []float64{c.took}}})
+		if r.Missed() != c.missed {
+			t.Errorf("%+v: %+v", c, r.Goals)
 		}
 	}
 }

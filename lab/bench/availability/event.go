@@ -29,10 +29,11 @@ const (
 	plain      kind = iota
 	supervised      // by "leasehold run"
 	short           // leases
+	distant         // the first server is on another host; leases are short
 )
 
-// events returns all events. The memory group may be missing.
-func events(memory string, noMemory error) []event {
+// events returns all events. The memory group and the network may be missing.
+func events(memory string, noMemory, noNetwork error) []event {
 	startRack := func(ctx context.Context, s *site) error { return s.startRack(ctx, 0) }
 	var killed *managers.Manager
 	restart := func(context.Context, *site) error { return killed.Start() }
@@ -65,7 +66,17 @@ func events(memory string, noMemory error) []event {
 		all = append(all, e)
 	}
 	return append(all, event{
-		name: "lost-host", title: "a host is lost: leases of 3 s", at: short, inject: loseHost, repair: startRack, limit: lostLimit,
+		name: "lost-host", title: "a host stops: preset fast", at: short, inject: loseHost, repair: startRack, limit: lostLimit,
+	}, event{
+		name: "lost-network", title: "a host's network is cut: preset fast", at: distant, skip: text(noNetwork), limit: lostLimit,
+		inject: func(_ context.Context, s *site) error {
+			s.cable.cut()
+			return nil
+		},
+		repair: func(ctx context.Context, s *site) error {
+			s.cable.heal()
+			return startRack(ctx, s)
+		},
 	})
 }
 

@@ -17,15 +17,16 @@ import (
 // frontends call servers with a lookup, and retry until they are served.
 type frontends struct {
 	lookups []*lookup.Lookup
+	at      place
 
 	mu    sync.Mutex
 	conns map[string]*rpc.Client
 }
 
-func openFrontends(ctx context.Context, namespace leasehold.Namespace, addrs []string, lookups int) (*frontends, error) {
-	f := &frontends{conns: make(map[string]*rpc.Client)}
+func openFrontends(ctx context.Context, at place, namespace leasehold.Namespace, addrs []string, lookups int) (*frontends, error) {
+	f := &frontends{at: at, conns: make(map[string]*rpc.Client)}
 	for range lookups {
-		l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: addrs})
+		l, err := lookup.Open(ctx, lookup.Config{Namespace: namespace, Managers: addrs, Credentials: at.credentials(), DialOptions: at.dialOptions()})
 		if err != nil {
 			f.close()
 			return nil, err
@@ -49,14 +50,23 @@ func (f *frontends) close() {
 // conn returns a server's connection, which all callers share.
 func (f *frontends) conn(addr string) (*rpc.Client, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if c := f.conns[addr]; c != nil {
+	c := f.conns[addr]
+	f.mu.Unlock()
+	if c != nil {
 		return c, nil
 	}
-	c, err := rpc.Dial("tcp", addr)
+	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
+	defer cancel()
+	socket, err := f.at.dial(ctx, addr) // other callers need not wait for a host that is lost
 	if err != nil {
 		return nil, leasehold.Errorf("call", leasehold.ErrIndeterminate, addr, "%w", err)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.conns[addr]; c != nil {
+		return c, socket.Close()
+	}
+	c = rpc.NewClient(socket)
 	f.conns[addr] = c
 	return c, nil
 }

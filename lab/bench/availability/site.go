@@ -23,6 +23,18 @@ type siteConfig struct {
 	timing    *leaseholdv1.Timing // nil: default times
 	// supervised is whether each process of the first rack runs under "leasehold run".
 	supervised bool
+	cable      *cable // between the first rack and all other processes; nil: all are on this computer
+}
+
+// place returns where a rack is.
+func (c *siteConfig) place(rack int) place {
+	switch {
+	case c.cable == nil:
+		return place{}
+	case rack == 0:
+		return c.cable.server
+	}
+	return c.cable.rest
 }
 
 // A site has the managers, and racks of servers.
@@ -52,7 +64,7 @@ func newSite(ctx context.Context, group *managers.Group, config siteConfig) (s *
 			return s, err
 		}
 	}
-	if s.front, err = openFrontends(ctx, s.namespace, group.Addrs(), s.lookups); err != nil {
+	if s.front, err = openFrontends(ctx, s.place(-1), s.namespace, group.Addrs(), s.lookups); err != nil {
 		return s, err
 	}
 	s.Add(s.front.close)
@@ -64,11 +76,11 @@ const patience = time.Minute
 
 // startRack starts a rack, and waits until its servers have joined.
 func (s *site) startRack(ctx context.Context, rack int) (err error) {
-	processes, supervisor := 1, []string(nil)
+	processes, how := 1, proc.How{Where: s.place(rack).where()}
 	if rack == 0 {
 		processes = max(1, s.processes)
 		if s.supervised {
-			if supervisor, err = managers.Supervisor(); err != nil {
+			if how.Supervisor, err = managers.Supervisor(); err != nil {
 				return err
 			}
 		}
@@ -77,9 +89,9 @@ func (s *site) startRack(ctx context.Context, rack int) (err error) {
 	s.racks[rack], err = loadgen.StartLibraries(ctx, processes, func(i int) loadgen.LibraryConfig {
 		return loadgen.LibraryConfig{
 			ClientsConfig: loadgen.ClientsConfig{Namespace: string(s.namespace), Managers: s.group.Addrs()},
-			Name:          fmt.Sprintf("rack-%d-%d", rack+1, i+1), Count: s.servers / processes, Serve: true,
+			Name:          fmt.Sprintf("rack-%d-%d", rack+1, i+1), Count: s.servers / processes, Serve: true, Host: s.place(rack).ip(),
 		}
-	}, supervisor)
+	}, how)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
@@ -26,6 +29,8 @@ type LibraryConfig struct {
 	Within time.Duration
 	// Serve makes each owner serve calls of [Owned].
 	Serve bool
+	// Host is the IP address at which they serve, on a network that is trusted; empty: loopback.
+	Host string
 }
 
 // A Report is the state of all owners, and the events since the last mark.
@@ -69,17 +74,20 @@ func (l *LibraryOwners) join(ctx context.Context, number int, o *recordedOwner) 
 	addr := ownerAddr(number)
 	var listener net.Listener
 	if l.Serve {
-		if listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		if listener, err = net.Listen("tcp", net.JoinHostPort(cmp.Or(l.Host, "127.0.0.1"), "0")); err != nil {
 			return err
 		}
 		addr = listener.Addr().String()
 	}
-	o.Owner, err = owner.Join(ctx, owner.Config{
+	config := owner.Config{
 		Namespace: leasehold.Namespace(l.Namespace), Managers: l.Managers, Name: ownerName(l.Name, number), Addr: addr,
 		OnSuspend: o.count(&o.suspended), OnGrant: o.count(&o.granted), OnResume: o.resumed,
 		OnRevoke: func(leases []leasehold.Lease, _ leasehold.Cause) { o.count(&o.revoked)(leases) },
-	})
-	if err != nil || !l.Serve {
+	}
+	if l.Host != "" {
+		config.Credentials = insecure.NewCredentials()
+	}
+	if o.Owner, err = owner.Join(ctx, config); err != nil || !l.Serve {
 		return err
 	}
 	server := rpc.NewServer()
@@ -177,8 +185,8 @@ func StartLibrary(ctx context.Context, config LibraryConfig) (*proc.Process, err
 }
 
 // StartLibraries is StartLibrary for n processes, each with a supervisor if there is one.
-func StartLibraries(ctx context.Context, n int, config func(i int) LibraryConfig, supervisor []string) (proc.Group, error) {
-	return proc.StartGroup(ctx, roleLibrary, n, func(i int) any { return config(i) }, supervisor...)
+func StartLibraries(ctx context.Context, n int, config func(i int) LibraryConfig, how proc.How) (proc.Group, error) {
+	return proc.StartGroupAs(ctx, roleLibrary, n, func(i int) any { return config(i) }, how)
 }
 
 // Crashes of a process.

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -146,4 +147,11 @@ func EverySecond(namespace, owner string, n int) *leaseholdv1.NamespaceConfig {
 			&leaseholdv1.StaticSlot{Start: 2 * i * size, Owner: owner}, &leaseholdv1.StaticSlot{Start: (2*i + 1) * size})
 	}
 	return config
+}
+
+// Preset returns the times of a preset.
+func Preset(name string) *leaseholdv1.Timing {
+	all := admin.Presets()
+	p := all[slices.IndexFunc(all, func(p admin.Preset) bool { return p.Name == name })]
+	return &leaseholdv1.Timing{Lease: int64(p.Lease), Renew: int64(p.Renew), Drift: p.Drift}
 }

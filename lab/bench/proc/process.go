@@ -53,7 +53,7 @@ func Start(ctx context.Context, role string, config any) (*Process, error) {
 }
 
 // launch starts a process without waiting until it is ready.
-func launch(ctx context.Context, role string, config any, supervisor []string) (*Process, error) {
+func launch(ctx context.Context, role string, config any, how How) (*Process, error) {
 	if os.Getenv(roleVariable) != "" {
 		return nil, errors.New("a process with a role starts others: its main must begin with proc.Play")
 	}
@@ -73,7 +73,7 @@ func launch(ctx context.Context, role string, config any, supervisor []string) (
 	replies, output := io.Pipe()
 	p := &Process{process: process.Process{Name: role, Launch: process.Launch{
 		Program: self, Args: append(strings.Fields(role), string(encoded)), Log: log.Name(), Env: []string{roleVariable + "=" + role},
-		Supervisor: supervisor,
+		Supervisor: how.Supervisor, Where: how.Where,
 		Output: func(from io.Reader) error {
 			_, err := io.Copy(output, from)
 			return errors.Join(err, output.Close())
@@ -137,8 +137,20 @@ func (p *Process) Close() {
 type Group []*Process
 
 // StartGroup starts n processes concurrently, and waits until all are ready. After an error
-// none runs. With the command line of a supervisor, each is the child of one.
-func StartGroup(ctx context.Context, role string, n int, config func(i int) any, supervisor ...string) (g Group, err error) {
+// none runs.
+func StartGroup(ctx context.Context, role string, n int, config func(i int) any) (g Group, err error) {
+	return StartGroupAs(ctx, role, n, config, How{})
+}
+
+// How is how processes are started: each as the child of a supervisor, if there is its command line; and on another host
+// of this computer (see [process.Launch]).
+type How struct {
+	Supervisor []string
+	Where      func(start func() error) error
+}
+
+// StartGroupAs is StartGroup for other ways to start a process.
+func StartGroupAs(ctx context.Context, role string, n int, config func(i int) any, how How) (g Group, err error) {
 	defer func() {
 		if err != nil {
 			g.Close()
@@ -146,7 +158,7 @@ func StartGroup(ctx context.Context, role string, n int, config func(i int) any,
 		}
 	}()
 	for i := range n {
-		p, err := launch(ctx, role, config(i), supervisor)
+		p, err := launch(ctx, role, config(i), how)
 		if err != nil {
 			return g, err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
+	"github.com/leasehold-dev/leasehold/lab/bench/managers"
 	"github.com/leasehold-dev/leasehold/lab/bench/proc"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
@@ -133,7 +134,7 @@ func (s size) config() *leaseholdv1.NamespaceConfig {
 		c.Policy, c.VirtualNodes = "consistent", s.virtualNodes
 	}
 	if s.soak != "" {
-		c.Timing = timing(s.soak)
+		c.Timing = managers.Preset(s.soak)
 	}
 	return c
 }

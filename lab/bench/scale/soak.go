@@ -3,13 +3,10 @@ package scale
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/lab/bench/loadgen"
 	"github.com/leasehold-dev/leasehold/lab/bench/report"
-	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
 // A soak has the owners of an outage, but no outage: owners with the times of a preset hold their leases, while all simulated
@@ -24,13 +21,6 @@ func (s size) flags() []string {
 		return nil
 	}
 	return []string{"--ttl", soakTTL.String()}
-}
-
-// timing returns the times of a preset.
-func timing(preset string) *leaseholdv1.Timing {
-	all := admin.Presets()
-	p := all[slices.IndexFunc(all, func(p admin.Preset) bool { return p.Name == preset })]
-	return &leaseholdv1.Timing{Lease: int64(p.Lease), Renew: int64(p.Renew), Drift: p.Drift}
 }
 
 // A soakFinding is the result of a soak.
