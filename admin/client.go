@@ -24,23 +24,18 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/runtime/address"
-	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerdns"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -59,8 +54,12 @@ const (
 
 // Config configures a Client.
 type Config struct {
-	// Managers are addresses, host:port, of 1 to MaxManagers managers of one group.
+	// Managers are 1 to MaxManagers targets: addresses (host:port) of managers of one group, dns:///host:port for a manager at
+	// each address of a host, or srv:///_service._proto.name for a manager at each SRV record. Names are resolved again
+	// every ten seconds of use, and after no manager has responded.
 	Managers []string
+	// Resolver resolves names. Default: that of the system.
+	Resolver Resolver
 	// Timeout bounds each request. It is divided among the managers: one that accepts connections
 	// but does not respond uses only its share. Default DefaultTimeout.
 	Timeout time.Duration
@@ -71,13 +70,16 @@ type Config struct {
 	Token credentials.PerRPCCredentials
 }
 
+// A Resolver resolves the names of managers, as [net.Resolver] does.
+type Resolver = managerdns.Resolver
+
 func (c Config) validate() error {
 	const op = "admin client"
 	if len(c.Managers) == 0 || len(c.Managers) > MaxManagers {
 		return leasehold.Errorf(op, leasehold.ErrInvalid, "managers", "want 1 to %d addresses, have %d", MaxManagers, len(c.Managers))
 	}
 	for _, addr := range c.Managers {
-		if err := address.Check(addr, "127.0.0.1:7400"); err != nil {
+		if err := managerdns.Check(addr, "127.0.0.1:7400"); err != nil {
 			return &leasehold.Error{Op: op, Kind: leasehold.ErrInvalid, Subject: "managers", Err: err}
 		}
 	}
@@ -93,10 +95,7 @@ type service = leaseholdv1.AdminServiceClient
 // A Client sends requests to the managers of one group.
 type Client struct {
 	timeout  time.Duration
-	managers []*endpoint
-
-	mu     sync.Mutex
-	latest int // index of the manager that responded last; it is tried first
+	managers *endpoints
 }
 
 // New returns a client. It does not connect yet.
@@ -104,28 +103,16 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{timeout: cfg.Timeout}
-	if c.timeout == 0 {
-		c.timeout = DefaultTimeout
-	}
-	for _, addr := range cfg.Managers {
-		e, err := newEndpoint(addr, cfg)
-		if err != nil {
-			return nil, errors.Join(err, c.Close())
-		}
-		c.managers = append(c.managers, e)
+	c := &Client{timeout: cmp.Or(cfg.Timeout, DefaultTimeout)}
+	var err error
+	if c.managers, err = newEndpoints(cfg); err != nil {
+		return nil, errors.Join(err, c.managers.close())
 	}
 	return c, nil
 }
 
 // Close closes the connections. Requests that are in flight fail.
-func (c *Client) Close() error {
-	var errs []error
-	for _, e := range c.managers {
-		errs = append(errs, e.conn.Close())
-	}
-	return errors.Join(errs...)
-}
+func (c *Client) Close() error { return c.managers.close() }
 
 // Timeout returns the timeout of a request.
 func (c *Client) Timeout() time.Duration { return c.timeout }
@@ -135,19 +122,23 @@ func (c *Client) Timeout() time.Duration { return c.timeout }
 // f may run several times, so it must only read.
 func (c *Client) Do(ctx context.Context, f func(context.Context, leaseholdv1.AdminServiceClient) error) error {
 	end := time.Now().Add(c.timeout)
+	bounded, cancel := context.WithDeadline(ctx, end)
+	order, err := c.managers.order(bounded)
+	cancel()
+	if err != nil {
+		return err
+	}
 	var reasons []string
-	order := c.order()
-	for i, index := range order {
-		e := c.managers[index]
+	for i, e := range order {
 		share := time.Until(end) / time.Duration(len(order)-i)
 		err := e.do(ctx, share, f)
 		var last final
 		switch {
 		case err == nil:
-			c.answered(index)
+			c.managers.answered(e)
 			return nil
 		case errors.As(err, &last):
-			c.answered(index)
+			c.managers.answered(e)
 			return last.error
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -156,6 +147,7 @@ func (c *Client) Do(ctx context.Context, f func(context.Context, leaseholdv1.Adm
 		}
 		reasons = append(reasons, fmt.Sprintf("%s: %v", e.addr, err))
 	}
+	c.managers.answered(nil)
 	return &UnreachableError{Reasons: reasons}
 }
 
@@ -166,23 +158,6 @@ func read[T any](ctx context.Context, c *Client, f func(context.Context, service
 		return err
 	})
 	return result, err
-}
-
-// order returns the indexes of the managers, beginning with the one that responded last.
-func (c *Client) order() []int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	order := make([]int, 0, len(c.managers))
-	for i := range c.managers {
-		order = append(order, (c.latest+i)%len(c.managers))
-	}
-	return order
-}
-
-func (c *Client) answered(index int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.latest = index
 }
 
 // An UnreachableError means that no manager responded. Its kind is leasehold.ErrUnavailable.
@@ -245,61 +220,4 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-timer.C:
 		return true
 	}
-}
-
-// An endpoint is the connection to one manager.
-type endpoint struct {
-	addr string // "": in this process
-	conn conn
-}
-
-type conn interface {
-	grpc.ClientConnInterface
-	io.Closer
-}
-
-func newEndpoint(addr string, cfg Config) (*endpoint, error) {
-	given := cfg.Credentials
-	if given == nil {
-		given = managerconn.Plaintext()
-	}
-	options := slices.Concat(wire.DialOptions(), []grpc.DialOption{
-		grpc.WithTransportCredentials(given),
-		grpc.WithNoProxy(),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: maxReconnectDelay / 10, Multiplier: 2, Jitter: 0.2, MaxDelay: maxReconnectDelay},
-			MinConnectTimeout: DefaultTimeout,
-		}),
-	})
-	if cfg.Token != nil {
-		options = append(options, grpc.WithPerRPCCredentials(cfg.Token))
-	}
-	conn, err := grpc.NewClient("passthrough:///"+addr, options...)
-	if err != nil {
-		return nil, wire.ToError(err)
-	}
-	return &endpoint{addr: addr, conn: conn}, nil
-}
-
-// do calls f with a timeout. It returns the status of a failed call as a leasehold.Error, and other errors
-// of f unchanged.
-func (e *endpoint) do(ctx context.Context, within time.Duration, f func(context.Context, service) error) error {
-	bounded, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	err := f(bounded, leaseholdv1.NewAdminServiceClient(e.conn))
-	var last final
-	if err == nil || errors.As(err, &last) {
-		return err
-	}
-	if _, remote := status.FromError(err); !remote {
-		return err
-	}
-	err = wire.ToError(err)
-	if leasehold.KindOf(err) != leasehold.ErrUnavailable {
-		return err
-	}
-	if bounded.Err() != nil {
-		return leasehold.Errorf("", leasehold.ErrUnavailable, "", "no response within %v", within.Round(time.Millisecond))
-	}
-	return err
 }

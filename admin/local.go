@@ -20,7 +20,7 @@ import (
 // those of the manager, never an UnreachableError. Responses share memory with the manager: do not modify
 // them.
 func NewLocal(service leaseholdv1.AdminServiceServer) *Client {
-	return &Client{timeout: localTimeout, managers: []*endpoint{{conn: localConn{service}}}}
+	return &Client{timeout: localTimeout, managers: &endpoints{all: []*endpoint{{conn: localConn{service}}}}}
 }
 
 // localTimeout is long, because a standby forwards requests, and a table may be large.

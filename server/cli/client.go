@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerdns"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/secure"
@@ -44,7 +45,7 @@ type Client struct {
 // NewClient adds the flags shared by all commands that call managers.
 func NewClient(cmd *cobra.Command) *Client {
 	c := &Client{settings: pflag.NewFlagSet("client", pflag.ContinueOnError)}
-	c.settings.StringSliceVar(&c.Managers, "managers", []string{DefaultManager}, "comma-separated `addresses` of managers, tried in order")
+	c.settings.StringSliceVar(&c.Managers, "managers", []string{DefaultManager}, "comma-separated `addresses` of managers, tried in order; or a name, such as dns:///host:port")
 	c.settings.DurationVar(&c.Timeout, "timeout", admin.DefaultTimeout, "timeout of a request")
 	c.settings.BoolVar(&c.JSON, "json", false, "print only JSON")
 	c.Security.AddFlags(c.settings, c.origin)
@@ -136,7 +137,11 @@ func CheckManagers(origin string, managers []string) error {
 	}
 	for i, addr := range managers {
 		managers[i] = strings.TrimSpace(addr)
-		if err := CheckAddr(managers[i]); err != nil {
+		check := CheckAddr
+		if strings.Contains(managers[i], "://") {
+			check = func(target string) error { return managerdns.Check(target, DefaultManager) }
+		}
+		if err := check(managers[i]); err != nil {
 			return fmt.Errorf("%s: %w", origin, err)
 		}
 	}

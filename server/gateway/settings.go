@@ -99,7 +99,7 @@ const (
 // AddFlags adds the flags in the order of the help.
 func (g *Settings) AddFlags(cmd *cobra.Command) {
 	f := g.Begin(cmd)
-	f.StringSliceVar(&g.managers, "managers", []string{cli.DefaultManager}, "comma-separated `addresses` of managers")
+	f.StringSliceVar(&g.managers, "managers", []string{cli.DefaultManager}, "comma-separated `addresses` of managers, or names such as dns:///host:port")
 	f.StringVarP(&g.namespace, "namespace", "n", "", "`name` of the namespace of the servers")
 	f.StringSliceVar(&g.keys, "key", nil, "source of a request's key: header:NAME, path:NUMBER, query:NAME or cookie:NAME;\nseveral are tried in order")
 	f.StringVar(&g.listen, "listen", "127.0.0.1:8080", "listen `address` for callers")

@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/runtime/managerconn"
+	"github.com/leasehold-dev/leasehold/internal/runtime/managerdns"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -46,7 +47,7 @@ const (
 // the leader rejects the token or the caller's identity, and [leasehold.ErrStale] if no manager supports death
 // notices. Then the leases expire, too.
 //
-// Managers are addresses, host:port. Options must contain transport credentials. Connections are opened by the
+// Managers are targets of package managerdns. Options must contain transport credentials. Connections are opened by the
 // call and closed at its end. Report is safe for concurrent use.
 func Report(ctx context.Context, managers []string, options []grpc.DialOption, n *Notice) (recorded bool, err error) {
 	if err := n.Validate(); err != nil {
@@ -57,16 +58,37 @@ func Report(ctx context.Context, managers []string, options []grpc.DialOption, n
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	managers = slices.Compact(slices.Sorted(slices.Values(managers)))
+	addrs, err := resolve(ctx, managers)
+	if err != nil {
+		return false, err
+	}
 	r := &report{
 		request: wire.FromDeathNotice(n), options: slices.Concat(wire.DialOptions(), options), end: cancel,
-		called: make(map[string]error), budget: len(managers) + maxUnlisted, last: errNoResponse,
+		called: make(map[string]error), budget: len(addrs) + maxUnlisted, last: errNoResponse,
 	}
-	for _, addr := range managers {
+	for _, addr := range addrs {
 		r.begin(ctx, addr)
 	}
 	r.running.Wait()
 	return r.recorded, r.outcome(string(n.Owner))
+}
+
+// resolve replaces names by addresses. It waits until there are any.
+func resolve(ctx context.Context, managers []string) (addrs []string, err error) {
+	names := slices.DeleteFunc(slices.Clone(managers), func(m string) bool { return !managerdns.Dynamic(m) })
+	addrs = slices.DeleteFunc(slices.Clone(managers), managerdns.Dynamic)
+	for backoff := minBackoff; len(names) > 0; backoff = min(2*backoff, maxBackoff) {
+		found, err := managerdns.Lookup(ctx, names, nil)
+		if addrs = append(addrs, found...); len(addrs) > 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, leasehold.Errorf(op, leasehold.ErrUnavailable, "", "managers cannot be resolved: %w", err)
+		case <-time.After(backoff/2 + rand.N(backoff)): //nolint:gosec // jitter
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(addrs))), nil
 }
 
 const op = "report death"

@@ -191,6 +191,19 @@ func TestReportEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// Names of managers are resolved.
+func TestReportResolvesNames(t *testing.T) {
+	g := newGroup(t, map[string]manager{"127.0.0.1:7400": acknowledges, "[::1]:7400": acknowledges})
+	if err := g.report(t.Context(), "dns:///localhost:7400"); err != nil {
+		t.Error(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.report(ended, "dns:///nothing.invalid:7400"); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Errorf("error %v, want ErrUnavailable", err)
+	}
+}
+
 // Redirects to ever new leaders do not start any number of calls.
 func TestReportBoundsRedirects(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

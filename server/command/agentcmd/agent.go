@@ -74,7 +74,7 @@ func New() *cobra.Command {
 func (a *agentSettings) addFlags(cmd *cobra.Command) {
 	f := a.Begin(cmd)
 	f.StringVar(&a.listen, "listen", "127.0.0.1:7404", "listen `address`: host:port of this computer, or unix:/path")
-	f.StringSliceVar(&a.Managers, "managers", []string{cli.DefaultManager}, "comma-separated `addresses` of managers")
+	f.StringSliceVar(&a.Managers, "managers", []string{cli.DefaultManager}, "comma-separated `addresses` of managers, or names such as dns:///host:port")
 	f.DurationVar(&a.MaxPromise, "promise", time.Second, "maximum validity of an answer; a transfer of keys waits for as long")
 	f.StringVar(&a.mode, "socket-mode", "600", "permissions of a unix: socket, in octal")
 	f.StringVar(&a.access, "access", "", "access policy `file`: which programs may be which owners and look up what, in the format of\nthe managers' file; enables TLS with client certificates\n(default: no authentication)")
