@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/server/proc"
+	"github.com/leasehold-dev/leasehold/server/supervisor"
 )
 
 // A devRun is a running leasehold dev.
@@ -122,6 +123,9 @@ func TestDevWithExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.waitFor(t, "server-2 has ended")
+	if supervisor.Supported && !strings.Contains(d.text.String(), "within milliseconds, and") {
+		t.Errorf("the servers are not supervised:\n%s", &d.text)
+	}
 	d.request(t, http.MethodPut, "back")
 	d.end(t)
 	waitForNoProcesses(t, dir)

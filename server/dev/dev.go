@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold-dev/leasehold/server/console"
 	"github.com/leasehold-dev/leasehold/server/daemon"
 	"github.com/leasehold-dev/leasehold/server/proc"
+	"github.com/leasehold-dev/leasehold/server/supervisor"
 )
 
 // The hidden subcommands of child processes.
@@ -146,12 +147,24 @@ func newCluster(cfg Config, dir string, client *admin.Client, out console.Screen
 		name := "server-" + strconv.Itoa(i+1)
 		if cfg.Example {
 			ended := func(error) {
-				out.Say("%s has ended. Its keys have another server within 12 s, and their statuses are lost.\n", name)
+				out.Say("%s has ended. Its keys have another server %s, and their statuses are lost.\n", name, takeover())
 			}
-			c.servers = append(c.servers, c.process(name, ended, ServerCommand, "--name", name, "-n", cfg.Namespace, "--manager", cfg.Manager))
+			server := c.process(name, ended, ServerCommand, "--name", name, "-n", cfg.Namespace, "--manager", cfg.Manager)
+			if supervisor.Supported {
+				server.Launch.Supervisor = []string{cfg.Program, "run", "--log-level", "error", "--"}
+			}
+			c.servers = append(c.servers, server)
 		}
 	}
 	return c
+}
+
+// takeover is when the keys of a server that was killed have another one.
+func takeover() string {
+	if supervisor.Supported {
+		return "within milliseconds"
+	}
+	return "within 12 s"
 }
 
 func (c *cluster) process(name string, ended func(error), args ...string) *proc.Process {
@@ -285,7 +298,7 @@ func (c *cluster) commands() []string {
 		"  curl " + url,
 		"  leasehold key find alice" + in,
 		"  leasehold owner drain " + c.servers[0].Name + in + "   # its statuses move to the other server",
-		"  kill -9 " + strconv.Itoa(c.servers[1].Pid()) + "   # its statuses are lost, its keys move within 12 s",
+		"  kill -9 " + strconv.Itoa(c.servers[1].Pid()) + "   # its statuses are lost; another server has its keys " + takeover(),
 		"  leasehold top" + in,
 	}
 }
