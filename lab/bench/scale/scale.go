@@ -115,7 +115,7 @@ func sizes() []size {
 			name: "outage", title: "All managers down for a minute", managers: 3, owners: owners, lookups: lookups, grow: 40 * time.Second,
 			virtualNodes: 65, outage: time.Minute,
 		},
-		{name: "fast", title: "Preset fast", managers: 3, owners: owners, lookups: lookups, grow: 40 * time.Second, soak: "fast"},
+		{name: "fast", title: "Soak", managers: 3, owners: owners, lookups: 1000, grow: 20 * time.Second, soak: "fast"},
 	}
 }
 
