@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +40,7 @@ func SRV(service string) Peers { return resolved("srv:///" + service) }
 
 func resolved(target string) Peers {
 	return Func(func(ctx context.Context) ([]string, error) {
-		return managerdns.Resolve(ctx, net.DefaultResolver, target)
+		return managerdns.Lookup(ctx, []string{target}, nil)
 	})
 }
 

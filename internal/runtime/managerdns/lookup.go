@@ -20,7 +20,9 @@ func Lookup(ctx context.Context, targets []string, r Resolver) (addrs []string, 
 		if err != nil {
 			return nil, err
 		}
-		found, err := t.resolve(ctx, r)
+		bounded, cancel := context.WithTimeout(ctx, timeout)
+		found, err := t.resolve(bounded, r)
+		cancel()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", text, err))
 		}

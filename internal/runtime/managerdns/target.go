@@ -48,17 +48,6 @@ func Check(text, example string) error {
 	return err
 }
 
-// Resolve returns the addresses of a target.
-func Resolve(ctx context.Context, r Resolver, text string) ([]string, error) {
-	t, err := parse(text, "manager-1:7400")
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	return t.resolve(ctx, r)
-}
-
 // parse parses a target.
 func parse(text, example string) (target, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
