@@ -233,6 +233,7 @@ var shells = []Mutant{
 	{Name: "death-while-the-process-lives", Package: "./internal/core/machine/manager", Test: "TestDeathOfACopiedSession"},
 	{Name: "death-forgets-a-grant-in-flight", Package: "./internal/core/machine/manager", Test: "TestDeathWhileTheFirstGrantIsCommitted"},
 	{Name: "dead-target-returns", Package: "./internal/core/machine/manager", Test: "TestDeadTargetStaysDead"},
+	{Name: "inherited-target-on-short-notice", Package: "./internal/core/machine/manager", Test: "TestSuccessorHoldsForTheTarget"},
 	{Name: "death-hash-of-another-owner", Package: "./internal/core/machine/manager", Test: "TestHashIsNotOfAnotherOwner"},
 	{Name: "uncertain-leader-honours-death", Package: "./internal/core/machine/manager", Test: "TestDeathUnderAnUncertainLeader"},
 	{Name: "death-hash-published", Package: "./internal/runtime/wire", Test: "TestDeathHashIsForLeaders"},

@@ -32,7 +32,8 @@ func (m *Machine) target(now mono.Instant, h *table.Holder) *peer {
 		// It has sent its first request. It need not acknowledge a message first: it did so with an earlier
 		// leader.
 		p.acks.proven = true
-		p.renewal.until = max(p.renewal.until, until)
+		// Grants count from that request.
+		p.renewal.until = max(p.renewal.until, until, p.renewal.lastRequest.Add(m.patience(p)))
 		m.plan.replan = true
 	}
 	if p != nil || now >= until || len(m.members.sessions) >= m.cfg.MaxOwners+m.members.named {

@@ -123,6 +123,30 @@ func TestSuccessorWaitsForTheTarget(t *testing.T) {
 	next.wantHolder(1<<56, "a", "after that")
 }
 
+// The target's first request arrives at the end of the time in which owners of the table may return, before the
+// source reports the move. Its lease counts from that request, so the leader waits as long as for any other lease.
+func TestSuccessorHoldsForTheTarget(t *testing.T) {
+	l, p, a, b, d := begunMove(t)
+	since := b.moving.last.Arrivals[0].Since
+	a.reports(d, protocol.MoveDone)
+	a.releases(d.Range)
+	b.moving.imports = []protocol.Import{importOf(d, since)}
+	next := l.inherit(p, a, b)
+	next.renew(60*time.Second, next.join("c")) // not an outage
+	b.send()
+	a.returns()
+	if o := b.read().Offers; len(o) != 1 || o[0].Range != d.Range {
+		t.Fatalf("the target gets %v", o)
+	}
+	next.owners = []*paperOwner{a} // nothing more from the target
+	next.settle()
+	p.give("aaa")
+	next.renew(55*time.Second, a)
+	next.wantHolder(1<<56, b.holder.Owner, "while its lease is valid")
+	next.renew(20*time.Second, a)
+	next.wantHolder(1<<56, "a", "after that")
+}
+
 // A later process with the target's owner name does not have the state.
 func TestSuccessorKnowsTheTargetIsGone(t *testing.T) {
 	l, p, a, b, d := begunMove(t)
