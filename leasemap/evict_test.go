@@ -75,3 +75,53 @@ func TestUnsavedIsNotEvicted(t *testing.T) {
 		lost.want(t)
 	})
 }
+
+// A server with less memory accepts ranges whose values are stored. Unsaved values, which only it would have, count.
+func TestMoveToLessMemory(t *testing.T) {
+	behind(t, nil, func(t *testing.T, d *disk, r *realm, _ *losses) {
+		a, b := r.servers[0], r.servers[1]
+		b.cfg.Max = 10
+		for i := range 100 {
+			a.mustSet(t, fmt.Sprint("saved ", i), "1")
+		}
+		if err := a.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.set(nil, func([]Record) error { return errLost })
+		change := func(n int) func() {
+			return func() {
+				for i := range n {
+					a.mustSet(t, fmt.Sprint("changed ", i), "2")
+				}
+			}
+		}
+		wantKind(t, r.move(t.Context(), 1, change(11)), leasehold.ErrLimit)
+		if b.Len() != 0 {
+			t.Errorf("%d names are left at the target", b.Len())
+		}
+		r.mu.Lock()
+		r.stopped = false
+		r.mu.Unlock()
+		if err := a.Delete(t.Context(), "changed 10"); err != nil {
+			t.Error(err)
+		}
+		d.set(nil, nil)
+		if err := a.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.set(nil, func([]Record) error { return errLost })
+		if err := r.move(t.Context(), 1, change(10)); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.Len(); n != 10 {
+			t.Errorf("%d names at the target, want the 10 unsaved ones", n)
+		}
+		d.set(nil, nil)
+		for i := range 100 {
+			b.has(t, fmt.Sprint("saved ", i), "1")
+		}
+		for i := range 10 {
+			b.has(t, fmt.Sprint("changed ", i), "2")
+		}
+	})
+}

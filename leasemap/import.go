@@ -136,13 +136,33 @@ func (a *staged[V]) add(data []byte) error {
 		}
 	}
 	if !known {
-		if !m.room() {
+		switch {
+		case m.room():
+		case m.cfg.Store != nil && !r.unsaved:
+			delete(a.alarm, r.name)
+			return nil // the first operation loads it
+		case !r.unsaved || !a.drop():
 			return leasehold.Errorf(opImport, leasehold.ErrLimit, r.name, "the map has %d names already", m.cfg.Max)
 		}
 		a.count++
 	}
 	part[r.name] = e
 	return nil
+}
+
+// drop makes room by removing a staged value that the store has: the first operation loads it.
+func (a *staged[V]) drop() bool {
+	for _, part := range a.parts {
+		for name := range part {
+			if _, unsaved := a.dirty[name]; !unsaved {
+				delete(part, name)
+				delete(a.alarm, name)
+				a.count--
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // install adds the staged entries that the lease covers to the map. No operation
