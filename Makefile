@@ -1,6 +1,6 @@
 # make help lists the targets. Tests need Go, git and make. Tests of package fence also need
-# PostgreSQL and Redis, tests of pages Chromium; make test installs them where it can, and skips
-# these tests otherwise. Linters are pinned in tools/go.mod.
+# PostgreSQL and Redis, tests of pages Chromium, and the inductive model z3; make test installs them where
+# it can, and skips these tests otherwise. Linters are pinned in tools/go.mod.
 
 GO ?= go
 # gofmt of the very toolchain that builds, whether or not it is on the path.
@@ -38,7 +38,7 @@ build: ## build bin/leasehold and bin/leasehold-lab
 	$(GO) build -o bin/ ./cmd/leasehold ./cmd/leasehold-lab
 
 .PHONY: services
-services: ## install PostgreSQL, Redis and Chromium for tests, where apt-get can
+services: ## install PostgreSQL, Redis, Chromium and z3 for tests, where apt-get can
 	@internal/testkit/realservice/install
 
 .PHONY: test
@@ -144,9 +144,10 @@ mutants-changed: ## run a sample of the generated mutants of functions that diff
 	fi
 
 .PHONY: models
-models: ## check lab/models and their mutants with Spin (installs it where apt-get can)
+models: ## check lab/models and their mutants with Spin and z3 (installs them where apt-get can)
 	@internal/testkit/realservice/install models
 	lab/models/check
+	$(GO) test -count=1 -v ./lab/models/inductive
 
 .PHONY: chaos
 chaos: build ## inject faults into real clusters of each kind for CHAOS_FOR (default 5m; Linux), and into Live Mesh a thousand times (minutes)

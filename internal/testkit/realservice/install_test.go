@@ -71,7 +71,7 @@ func TestInstallNotPossible(t *testing.T) {
 }
 
 func TestInstallHasNothingToDo(t *testing.T) {
-	out := runInstall(t, programs{"ls": "", "initdb": "true", "redis-server": "true", "chromium": "true", "apt-get": "echo apt-get was called"})
+	out := runInstall(t, programs{"ls": "", "z3": "true", "initdb": "true", "redis-server": "true", "chromium": "true", "apt-get": "echo apt-get was called"})
 	if out != "" {
 		t.Errorf("output %q, want nothing", out)
 	}
@@ -79,11 +79,11 @@ func TestInstallHasNothingToDo(t *testing.T) {
 
 // Dependencies of models are separate from those of tests.
 func TestInstallForModels(t *testing.T) {
-	if out := runInstall(t, programs{"spin": "true", "cc": "true", "apt-get": "echo apt-get was called"}, "models"); out != "" {
+	if out := runInstall(t, programs{"z3": "true", "spin": "true", "cc": "true", "apt-get": "echo apt-get was called"}, "models"); out != "" {
 		t.Errorf("output %q, want nothing", out)
 	}
 	out := runInstall(t, programs{"id": "echo 1000", "timeout": "", "flock": "", "apt-get": "echo apt-get was called"}, "models")
-	if want := "NOT CHECKED: the models in verify. Missing: spin gcc libc6-dev (only root can install it)\n"; out != want {
+	if want := "NOT CHECKED: the models in verify. Missing: z3 spin gcc libc6-dev (only root can install it)\n"; out != want {
 		t.Errorf("output %q, want %q", out, want)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A machine runs the script with a fake apt-get. PostgreSQL and Chromium are installed, Redis is not.
+// A machine runs the script with a fake apt-get. All but Redis are installed.
 type machine struct {
 	dir, bin string
 	script   string // modified to use only the directory
@@ -47,7 +47,7 @@ func newMachine(t *testing.T, change programs) *machine {
 	}
 	all := programs{
 		"ls": "", "date": "", "mktemp": "", "rm": "", "rmdir": "", "chmod": "", "mkdir": "", "grep": "", "tail": "",
-		"flock": "", "timeout": "", "initdb": "true", "chromium": "true", "id": "echo 0",
+		"flock": "", "timeout": "", "z3": "true", "initdb": "true", "chromium": "true", "id": "echo 0",
 		"systemctl": `echo "systemctl $*" >>JOURNAL; [ "$1" = disable ]`,
 		"apt-get":   `echo "apt-get" >>JOURNAL; POLICY; echo "policy $?" >>JOURNAL; echo '#!/bin/sh' >BIN/redis-server; chmod 700 BIN/redis-server`,
 	}
