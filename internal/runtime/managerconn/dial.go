@@ -25,6 +25,8 @@ const (
 	maxBackoff     = time.Second
 	// handshakeTimeout includes connectTimeout: TLS takes long when many clients reconnect at once.
 	handshakeTimeout = 3 * time.Second
+	// unackedTimeout allows for three lost packets in a row: the system repeats the first after 0.2 s.
+	unackedTimeout = time.Second
 )
 
 // Dial returns a connection to a manager that is established at its first use. The options follow its own and
@@ -78,6 +80,9 @@ func connect(ctx context.Context, r managerdns.Resolver, addr string) (net.Conn,
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // an error only means no reset
+		if raw, err := tcp.SyscallConn(); err == nil {
+			limitUnacked(raw, unackedTimeout)
+		}
 	}
 	return conn, nil
 }

@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // If the first address of a name does not respond, the second one is tried.
@@ -27,6 +29,31 @@ func TestSecondAddress(t *testing.T) {
 	_ = conn.Close()
 	if _, err := dialEach(t.Context(), &d, []string{silent}); err == nil {
 		t.Error("no error for the silent address alone")
+	}
+}
+
+// The system closes a connection whose data stays unacknowledged.
+func TestUnackedDataClosesConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // end of the test
+	conn, err := connect(t.Context(), net.DefaultResolver, l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // end of the test
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) {
+		if got, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT); err != nil || got != 1000 {
+			t.Errorf("TCP_USER_TIMEOUT is %d ms (%v), want 1 s", got, err)
+		}
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

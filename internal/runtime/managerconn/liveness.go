@@ -10,12 +10,13 @@ import (
 //
 // A connection may die without an error: a firewall drops its state, or a host loses power. Then all
 // messages are lost, while a new connection would work. gRPC's keepalive detects that only after more than
-// a lease, and cannot be configured to be faster. So the third message without a reply aborts the stream,
-// and is sent over a new connection.
+// a lease, and cannot be configured to be faster. On Linux, the system closes a connection to a host that does not
+// acknowledge data (see limitUnacked). In all other cases, such as a proxy in between, the fourth message without a
+// reply aborts the stream, and is sent over a new connection.
 //
-// The machines wait longer after each message without a reply, in proportion to the lease: they send the third
-// after a fifth of it. A manager may also be slow, and reconnects of all its clients make it slower. So each
-// abort doubles the limit of the next one, until a message is received.
+// The machines wait longer after each message without a reply, in proportion to the lease: they send the fourth
+// before half of it has passed. Earlier aborts would do harm: a manager may be slow, and reconnects of all its
+// clients make it slower. So each abort doubles the limit of the next one, until a message is received.
 //
 // It is safe for concurrent use.
 type liveness struct {
@@ -28,11 +29,10 @@ type liveness struct {
 }
 
 const (
-	minUnanswered = 3
+	minUnanswered = 4
 	maxUnanswered = 4 * minUnanswered
-	// minSilence prevents an abort with very short leases, when three messages are sent within a
-	// round trip.
-	minSilence = 500 * time.Millisecond
+	// minSilence prevents aborts with short leases while a manager is slow, or changes the leader.
+	minSilence = time.Second
 )
 
 // start is called for a new stream, before its first message is sent.

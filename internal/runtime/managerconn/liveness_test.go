@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The third message without a reply replaces a dead connection, and arrives over the new one. A message
+// The fourth message without a reply replaces a dead connection, and arrives over the new one. A message
 // longer than the flow control window, which blocks its sender, does not prevent this.
 func TestDeadConnectionIsReplaced(t *testing.T) {
 	for name, length := range map[string]int{"short messages": 0, "long messages": 1 << 20} {
@@ -19,13 +19,13 @@ func TestDeadConnectionIsReplaced(t *testing.T) {
 				c.Send("a:1", message(1))
 				synctest.Wait()
 				n.blackhole()
-				for seq := range uint64(3) {
+				for seq := range uint64(4) {
 					c.Send("a:1", &request{Seq: seq + 2, Gone: make([]byte, length)})
 					time.Sleep(time.Second)
 				}
 				received, _, _ := a.state()
-				if !slices.Equal(received, []uint64{1, 4}) {
-					t.Errorf("received %v, want 1 and 4", received)
+				if !slices.Equal(received, []uint64{1, 5}) {
+					t.Errorf("received %v, want 1 and 5", received)
 				}
 				if count, why := c.lastDown("a:1"); count != 0 {
 					t.Errorf("closing by the link was reported: %v", why)
@@ -45,10 +45,9 @@ func TestReconnectsToSilentManagerAreLimited(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		received, streams, opened := a.state()
-		// Messages 3, 8, 19 and 30 open a new stream, and are the first to
-		// count.
-		if len(received) != 40 || streams != 1 || opened != 5 {
-			t.Errorf("received %d messages on %d streams, %d open; want 40 on 5, 1 open", len(received), opened, streams)
+		// Messages 4, 11 and 26 open a new stream, and are the first to count.
+		if len(received) != 40 || streams != 1 || opened != 4 {
+			t.Errorf("received %d messages on %d streams, %d open; want 40 on 4, 1 open", len(received), opened, streams)
 		}
 	})
 }

@@ -230,7 +230,9 @@ func (m *Machine) send(now mono.Instant) {
 	if m.renewal.awaiting {
 		m.renewal.misses++
 		m.leader.redirected = false
-		if m.leader.id != "" {
+		// The first retry is for the leader alone. If it is only slow, more requests and connections of all owners
+		// would make it slower.
+		if m.leader.id != "" && m.renewal.misses > 1 {
 			m.emit(Note{What: NoteLeaderSilent, Misses: m.renewal.misses})
 			m.leader.silent, m.leader.id = m.leader.id, ""
 		}
