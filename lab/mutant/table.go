@@ -240,6 +240,8 @@ var shells = []Mutant{
 	// Groups of managers inside the owners' processes.
 	{Name: "exclusive-with-an-informed-manager", Package: "./internal/core/machine/memcatalog", Test: "TestExclusiveWaits"},
 	{Name: "exclusive-without-all", Package: "./internal/core/machine/memcatalog", Test: "TestExclusiveWaits"},
+	{Name: "former-leader-replaces-the-catalog", Package: "./internal/core/machine/memcatalog", Test: "TestPausedLeaderKeepsTheCatalogOfALaterLeader"},
+	{Name: "term-below-a-received-one-led", Package: "./internal/core/machine/memcatalog", Test: "TestPausedLeaderKeepsTheCatalogOfALaterLeader"},
 	{Name: "rebuilt-by-a-minority", Package: "./internal/core/machine/memcatalog", Test: "TestMinorityDoesNotRebuild"},
 	// The shells of the owner and lookup machines.
 	{Name: "owner-answers-before-publishing", Package: "./leaseholdtest", Test: "TestEveryPoint/owner/before-publishing"},

@@ -29,11 +29,15 @@ type leadership struct {
 }
 
 // begin starts leading in a term. If this manager leads in it already, and the catalog is
-// committed, begin emits Loaded.
+// committed, begin emits Loaded. It does not lead in a term below one that it has received.
 func (m *Machine) begin(now mono.Instant, term leasehold.Term) {
 	if m.lead == nil || m.lead.term != term {
 		m.stepDown()
-		m.maxTerm = max(m.maxTerm, term)
+		if term < m.maxTerm {
+			m.emit(Outranked{m.maxTerm})
+			return
+		}
+		m.maxTerm = term
 		m.lead = &leadership{
 			term: term, expiry: now.Add(m.cfg.Longest), known: map[storage.ManagerID]*storage.Catalog{m.cfg.Self: m.have},
 			process: make(map[storage.ManagerID]uint64),

@@ -225,12 +225,16 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 func (m *Machine) emit(a Action) { m.out = append(m.out, a) }
 
 // handleRequest handles a leader's request. It stores the catalog, unless this manager has received a
-// higher term. A blank manager stores it only if the request is for its present process: an earlier
+// higher term. A request of a higher term ends this manager's own leadership, which must not replace what
+// this manager confirms now. A blank manager stores it only if the request is for its present process: an earlier
 // process may have confirmed a newer catalog.
 func (m *Machine) handleRequest(e Asked) {
 	r := e.Request
 	if !slices.Contains(m.cfg.Peers, e.From) || e.From == m.cfg.Self {
 		return
+	}
+	if m.lead != nil && r.Term > m.lead.term {
+		m.stepDown()
 	}
 	if r.Term >= m.maxTerm {
 		m.maxTerm = r.Term

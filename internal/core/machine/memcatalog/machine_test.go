@@ -251,6 +251,43 @@ func TestBlankManagerIgnoresStaleLeader(t *testing.T) {
 	g.expect("b: loaded 3.5 x y")
 }
 
+// A leader that was paused, and has confirmed the catalog of a later leader, keeps that catalog: it does not
+// replace it by one of its own term.
+func TestPausedLeaderKeepsTheCatalogOfALaterLeader(t *testing.T) {
+	waiting := func(g *group) {
+		g.lead("a", 1)
+		later := &memcatalog.Request{Term: 2, Seq: 1, To: 1, Catalog: &storage.Catalog{Term: 2, Version: 1}}
+		g.step("a", memcatalog.Asked{From: "b", Request: later})
+	}
+	for name, act := range map[string]func(g *group){
+		"while it waits for leases": func(g *group) {
+			waiting(g)
+			g.pass("a", longest)
+		},
+		"before a write": func(g *group) {
+			g.lead("a", 1)
+			g.pass("a", longest)
+			g.lead("b", 2)
+			g.step("a", memcatalog.Write{Prev: 1, Catalog: &storage.Catalog{}})
+		},
+		"before it reads the catalog again": func(g *group) {
+			waiting(g)
+			g.restart("b")
+			g.restart("c")
+			g.lead("a", 1)
+			g.pass("a", longest)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGroup(t, 3)
+			act(g)
+			if got := g.members["a"].Catalog(); got.Term != 2 {
+				t.Errorf("a has %s, and has confirmed a catalog of term 2", describe(got))
+			}
+		})
+	}
+}
+
 // A leader reports that other managers have received a higher term: they will reject its catalog.
 func TestOutranked(t *testing.T) {
 	g := begun(t)
