@@ -263,7 +263,7 @@ func services() (out []protoreflect.ServiceDescriptor) {
 			if name == "leasehold.v1.MoverService" { // served by owners
 				continue
 			}
-			if strings.HasPrefix(name, "leasehold.") || strings.HasPrefix(name, "grpc.") {
+			if strings.HasPrefix(name, "leasehold.") || strings.HasPrefix(name, "google.cloud.") || strings.HasPrefix(name, "grpc.") {
 				out = append(out, s)
 			}
 		}

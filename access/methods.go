@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasehold-dev/leasehold"
+	autoshardingv1 "github.com/leasehold-dev/leasehold/proto/autosharding/v1"
 	storagev1 "github.com/leasehold-dev/leasehold/proto/leasehold/storage/v1"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/secure"
@@ -108,6 +109,8 @@ type method struct {
 	// subjectOf returns the subject of a request, or false for a message of another
 	// type. Nil: the method is about no namespace.
 	subjectOf func(request any) (subject, bool)
+	// firstOnly: later messages of a stream have no subject.
+	firstOnly bool
 	// listsAll: a request without a namespace is about all that the caller may read;
 	// the handler filters them by [Policy.Visible].
 	listsAll bool
@@ -146,6 +149,9 @@ func methodOf(fullMethod string) method {
 		leaseholdv1.AdminService_ListLookups_FullMethodName,
 		leaseholdv1.AdminService_ListMoves_FullMethodName:
 		return method{need: readNamespace, subjectOf: ofNamespace}
+
+	case autoshardingv1.AutoshardingService_WatchShardingAssignment_FullMethodName:
+		return method{need: readNamespace, subjectOf: ofTarget, firstOnly: true}
 
 	case leaseholdv1.AdminService_GetStatus_FullMethodName,
 		leaseholdv1.AdminService_ListNamespaces_FullMethodName:
@@ -212,6 +218,13 @@ var (
 		return subject{leasehold.Namespace(r.GetNamespace()), leasehold.OwnerID(r.GetOwner())}
 	})
 )
+
+// ofTarget is a subjectOf. Only the first message of a stream has a target.
+func ofTarget(request any) (subject, bool) {
+	r, ok := request.(*autoshardingv1.WatchShardingAssignmentRequest)
+	first := r.GetInitialClientConfig()
+	return subject{namespace: leasehold.Namespace(first.GetTarget())}, ok && first != nil
+}
 
 // Covers returns an error if a server has a method without a rule in this package: all
 // its calls would be denied. Call it with the server's GetServiceInfo before Serve.

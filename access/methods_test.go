@@ -40,6 +40,8 @@ var expected = map[string]string{
 	"/leasehold.v1.OwnerService/ReportDeath": "o namespace",
 	"/leasehold.v1.LookupService/Follow":     "lpm namespace",
 
+	"/google.cloud.autosharding.v1.AutoshardingService/WatchShardingAssignment": "lpm initial_client_config.target",
+
 	"/leasehold.v1.AdminService/GetStatus":      "lpm -",
 	"/leasehold.v1.AdminService/ListNamespaces": "lpm -",
 	"/leasehold.v1.AdminService/Watch":          "lpm namespace?",

@@ -108,6 +108,9 @@ func (s *session) authorize(message any) error {
 		return s.recheck()
 	}
 	about, ok := s.method.subjectOf(message)
+	if !ok && s.method.firstOnly {
+		return s.recheck()
+	}
 	if !ok {
 		return leasehold.Errorf(opCall, leasehold.ErrInternal, short(s.fullMethod), "%T is not a request of this method", message)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/core/storage"
 	"github.com/leasehold-dev/leasehold/internal/runtime/failpoint"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	"github.com/leasehold-dev/leasehold/manager/internal/autosharding"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -44,20 +45,27 @@ func (m *Manager) act(now mono.Instant, actions []managerproc.Action) {
 			m.metrics.countRefusal(leasehold.KindOf(a.Why))
 			m.owners.Refuse(a.Speaker, a.Why)
 		case managerproc.RedirectLookup:
+			if autosharding.IsFeed(a.Lookup) {
+				continue // it retries
+			}
 			m.metrics.countRefusal(leasehold.ErrNotLeader)
 			m.lookups.Send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_NotLeader{NotLeader: wire.FromNotLeader(a.NotLeader)},
 				Why: m.notServingReason(now, m.lookups.Namespace(a.Lookup)),
 			})
 		case managerproc.RefuseLookup:
+			if autosharding.IsFeed(a.Lookup) {
+				m.sharding.Refuse(a.Lookup, a.Why)
+				continue
+			}
 			m.metrics.countRefusal(leasehold.KindOf(a.Why))
 			m.lookups.Send(a.Lookup, &leaseholdv1.FollowResponse{
 				Version: wire.Version, Kind: &leaseholdv1.FollowResponse_Refusal{Refusal: wire.FromRefusal(a.Why)},
 			})
 		case managerproc.Answer:
-			m.lookups.Answer(a.Lookup, a.Reply)
+			m.answer(a.Lookup, a.Reply)
 		case managerproc.Relay:
-			m.lookups.Broadcast(a.Reply)
+			m.broadcast(a.Reply)
 		case managerproc.Parked:
 			m.log.Error("a namespace cannot be served; the others are not affected", "namespace", a.Namespace, "why", a.Why)
 		case managerproc.Note:
@@ -105,9 +113,9 @@ func (m *Manager) manage(now mono.Instant, a managerproc.Manage) {
 	case machine.Send:
 		m.owners.Reply(protocol.Speaker{Namespace: a.Namespace, Owner: act.Owner, Session: act.Reply.Session}, act.Reply)
 	case machine.Answer:
-		m.lookups.Answer(act.Lookup, act.Reply)
+		m.answer(act.Lookup, act.Reply)
 	case machine.Broadcast:
-		m.lookups.Broadcast(act.Reply)
+		m.broadcast(act.Reply)
 		m.events.publishChanges(act.Reply)
 	case machine.Commit:
 		m.store.commit(a.Namespace, a.Term, act.Batch)

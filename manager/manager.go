@@ -29,7 +29,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runtime/logthrottle"
 	"github.com/leasehold-dev/leasehold/internal/runtime/store"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
+	"github.com/leasehold-dev/leasehold/manager/internal/autosharding"
 	"github.com/leasehold-dev/leasehold/manager/internal/memcatalog"
+	autoshardingv1 "github.com/leasehold-dev/leasehold/proto/autosharding/v1"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
 
@@ -47,6 +49,7 @@ type Manager struct {
 
 	owners    *broadcast.Owners
 	lookups   *broadcast.Lookups
+	sharding  *autosharding.Service
 	feeds     *feeds // of the followed namespaces, on a standby
 	leader    *leaderConn
 	standbys  *standbys // on the leader
@@ -122,6 +125,7 @@ func Start(cfg Config) (*Manager, error) {
 	m.driver = driver.New(m.clock, awake, queueLength, m.act)
 	streams := broadcast.Config{Self: cfg.Advertise, MaxStreams: cfg.MaxStreams, MaxDirect: cfg.maxDirect}
 	m.owners, m.lookups = broadcast.NewOwners(m.ctx, streams), broadcast.NewLookups(m.ctx, streams)
+	m.sharding = m.newSharding()
 	m.leader = newLeaderConn(m)
 	m.standbys = newStandbys()
 	m.feeds = newFeeds(m)
@@ -163,6 +167,7 @@ func (m *Manager) register() error {
 	leaseholdv1.RegisterOwnerServiceServer(services, &ownerService{m: m})
 	leaseholdv1.RegisterLookupServiceServer(services, &lookupService{m: m})
 	leaseholdv1.RegisterAdminServiceServer(services, &adminService{m: m})
+	autoshardingv1.RegisterAutoshardingServiceServer(services, m.sharding)
 	if m.group != nil {
 		m.group.Register(services)
 	}
@@ -281,6 +286,7 @@ func (m *Manager) end(why error) {
 	m.server.Stop() // waits for the handlers
 	m.owners.Close()
 	m.lookups.Close()
+	m.sharding.Close()
 	m.feeds.close()
 	m.reporting.Wait()
 	m.leader.close()

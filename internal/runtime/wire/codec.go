@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// A Frame is an encoded FollowResponse. A manager sends the same update to thousands of lookups: it encodes
+// A Frame is an encoded message. A manager sends the same update to thousands of lookups: it encodes
 // the update once and sends the frame with SendMsg on every stream, without copies. The server must have
 // the [ServerOptions].
 //
@@ -25,6 +25,9 @@ type Frame struct {
 
 // Len returns the size of the frame on a stream.
 func (f *Frame) Len() int { return len(f.shared) + len(f.own) }
+
+// NewFrame returns a frame of an encoded message, which must not be changed afterwards.
+func NewFrame(encoded []byte) *Frame { return &Frame{shared: encoded} }
 
 // EncodeUpdate encodes the result of FromLookupReply.
 func EncodeUpdate(r *protocol.LookupReply) (*Frame, error) {
