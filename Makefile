@@ -110,6 +110,7 @@ verify: models ## check the models, simulate ten thousand worlds of each kind, e
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --diskless
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --agents
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --supervised
+	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --embedded
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --faults default,store-restore=8
 	$(GO) run ./cmd/leasehold-lab sim --seeds 10000 --managers 3 --faults default,move-failover=20
 	$(GO) run ./cmd/leasehold-lab flease sim --seeds 10000

@@ -19,6 +19,7 @@ var kinds = []kind{
 	{"diskless", "managers without a store", "sim --diskless", 2000},
 	{"agents", "owners behind agents", "sim --agents", 2000},
 	{"supervised", "owners with supervisors, which report crashes", "sim --supervised", 2000},
+	{"embedded", "managers without a store inside the owners' processes", "sim --embedded", 2000},
 	{"outage", "outages of managers, store and network, one second to one day", "sim --faults default,outage=8", 2000},
 	{"diskless outage", "the same without a store", "sim --diskless --faults default,outage=8", 2000},
 	{"restore", "stores restored from backups of any age", "sim --faults default,store-restore=8", 2000},

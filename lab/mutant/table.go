@@ -168,6 +168,9 @@ var clusters = []Mutant{
 	{Name: "blank-takes-old-catalog", World: "--diskless --managers=3 --faults=manager-relapse=5,reconfigure=10,delay=2"},
 	{Name: "forgotten-leases-not-waited-for", Seeds: 5000, World: "--diskless --faults=manager-crash=10,owner-pause=15 --managers=1 --owners=8 --namespaces=1"},
 	{Name: "catalog-said-too-early", World: "--diskless --faults=isolate=10,reconfigure=20 --owners=1"},
+	// Managers inside the owners' processes.
+	{Name: "exclusive-without-all", Seeds: 2000, World: "--embedded"},
+	{Name: "rebuilt-by-a-minority", World: "--embedded"},
 	// Moves of state while managers fail.
 	{Name: "late-answer-taken-for-a-refusal", Seeds: 12000, World: "--faults=move-range=10,drain=6,loss=8,delay=8,owner-pause=8,link-one-way=6 --namespaces=1"},
 	{Name: "rest-of-an-awaited-lease-offered-again", Seeds: 2000, World: "--managers 3 --namespaces 1 --faults move-failover=30,move-range=10,drain=5,manager-resign=5"},
@@ -239,10 +242,8 @@ var shells = []Mutant{
 	{Name: "death-hash-published", Package: "./internal/runtime/wire", Test: "TestDeathHashIsForLeaders"},
 	// Groups of managers inside the owners' processes.
 	{Name: "exclusive-with-an-informed-manager", Package: "./internal/core/machine/memcatalog", Test: "TestExclusiveWaits"},
-	{Name: "exclusive-without-all", Package: "./internal/core/machine/memcatalog", Test: "TestExclusiveWaits"},
 	{Name: "former-leader-replaces-the-catalog", Package: "./internal/core/machine/memcatalog", Test: "TestPausedLeaderKeepsTheCatalogOfALaterLeader"},
 	{Name: "term-below-a-received-one-led", Package: "./internal/core/machine/memcatalog", Test: "TestPausedLeaderKeepsTheCatalogOfALaterLeader"},
-	{Name: "rebuilt-by-a-minority", Package: "./internal/core/machine/memcatalog", Test: "TestMinorityDoesNotRebuild"},
 	// The shells of the owner and lookup machines.
 	{Name: "owner-answers-before-publishing", Package: "./leaseholdtest", Test: "TestEveryPoint/owner/before-publishing"},
 	{Name: "check-ignores-time", Package: "./owner", Test: "TestChecksFailAtDeadline"},

@@ -91,11 +91,22 @@ func (o *oracle) catalogProposed(c *storage.Catalog) {
 // proposals cannot come back.
 func (o *oracle) catalogCommitted(c *storage.Catalog) {
 	o.noteDeleted(c)
-	o.catalogs = []*storage.Catalog{c}
+	o.catalogs, o.catalogLoss = []*storage.Catalog{c}, false
 }
 
-// catalogLost records that a leader has responses of all managers, and most of them are blank.
-func (o *oracle) catalogLost() { o.catalogs = nil }
+// catalogLost records that a leader replaces the catalog. A catalog that all managers have is not lost.
+func (o *oracle) catalogLost(m *managerHost, blank bool) {
+	o.Checks[Census]++
+	if m.node.Leads(m.now()) && !blank {
+		o.Violated(Census, "%s finds that a majority has lost the catalog, and all managers have it", m.label)
+	}
+	o.catalogs, o.catalogLoss = nil, true
+}
+
+// blank reports whether a manager without a store has no catalog.
+func (m *managerHost) blank() bool {
+	return !m.alive || m.memory == nil || m.memory.council.Catalog() == nil
+}
 
 // checkCatalog checks the catalog that a new leader has loaded.
 func (o *oracle) checkCatalog(m *managerHost, c *storage.Catalog) {
@@ -103,7 +114,7 @@ func (o *oracle) checkCatalog(m *managerHost, c *storage.Catalog) {
 	same := func(other *storage.Catalog) bool {
 		return slices.EqualFunc(c.Namespaces, other.Namespaces, storage.Namespace.Equal)
 	}
-	if len(o.catalogs) > 0 && !slices.ContainsFunc(o.catalogs, same) {
+	if len(o.catalogs) > 0 && !o.catalogLoss && !slices.ContainsFunc(o.catalogs, same) {
 		o.Violated(Census, "%s leads with version %d of the catalog, which is neither the acknowledged version %d nor a later one", m.label, c.Version, o.catalogs[0].Version)
 	}
 }

@@ -67,7 +67,9 @@ func (o *oracle) crashesAtTheEnd() {
 				living = append(living, h)
 			}
 		}
-		i := slices.IndexFunc(living, (*ownerHost).supervised)
+		i := slices.IndexFunc(living, func(h *ownerHost) bool {
+			return h.supervised() && (h.manager == nil || h.manager.node.Term() == 0) // a new leader is not prompt
+		})
 		if i < 0 || len(living) < 2 {
 			continue
 		}

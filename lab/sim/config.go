@@ -30,6 +30,10 @@ type Config struct {
 	// Supervised runs most owners under supervisors, which report their ends to the managers.
 	Supervised bool
 
+	// Embedded runs the managers inside the processes of the first owners, as package cluster does. It includes
+	// Diskless, and has one namespace.
+	Embedded bool
+
 	// Graceful lets owners leave only after all their ranges have moved, and gives each owner an application
 	// that can move state. Then only crashes lose state.
 	Graceful bool
@@ -50,11 +54,15 @@ const (
 
 // Validate sets defaults and returns an error for invalid values.
 func (c *Config) Validate() error {
-	managers := 2
+	managers, owners := 2, 3
+	if c.Embedded {
+		c.Diskless, owners = true, cmp.Or(c.Managers, owners)
+		c.Namespaces = cmp.Or(c.Namespaces, 1)
+	}
 	if c.Diskless {
 		managers = 3
 	}
-	c.Managers, c.Owners, c.Lookups = cmp.Or(c.Managers, managers), cmp.Or(c.Owners, 3), cmp.Or(c.Lookups, 2)
+	c.Managers, c.Owners, c.Lookups = cmp.Or(c.Managers, managers), cmp.Or(c.Owners, owners), cmp.Or(c.Lookups, 2)
 	c.Duration = cmp.Or(c.Duration, 2*time.Minute)
 	if c.Faults == nil {
 		c.Faults = Kinds().Default()
@@ -71,6 +79,8 @@ func (c *Config) Validate() error {
 		return bad("namespaces", "%d, want 1 or 2, or 0 to let the seed choose", c.Namespaces)
 	case c.Namespaces > c.Owners:
 		return bad("namespaces", "%d namespaces need as many owners, there are %d", c.Namespaces, c.Owners)
+	case c.Embedded && (c.Namespaces != 1 || c.Owners < c.Managers || c.Agents):
+		return bad("embedded", "%d namespaces, %d owners, %d managers, agents %t: want one namespace, an owner for each manager, and no agents", c.Namespaces, c.Owners, c.Managers, c.Agents)
 	case c.Duration < time.Second || c.Duration > maxDuration:
 		return bad("duration", "%v, want 1s to %v", c.Duration, maxDuration)
 	}
@@ -95,21 +105,29 @@ func (c *Config) Flags() *pflag.FlagSet {
 	flags.BoolVar(&c.Diskless, "diskless", false, "managers without a store: they elect the leader by a Flease lease, and collect the\nleases from the owners in a census; --managers defaults to 3")
 	flags.BoolVar(&c.Agents, "agents", false, "owners answer other processes, which rely on the answer for a limited time,\nas \"leasehold agent\" does; no state is moved")
 	flags.BoolVar(&c.Supervised, "supervised", false, "most owners have a supervisor, as with \"leasehold run\": it reports their end to the\nmanagers, and their ranges are granted without waiting for the leases to expire")
+	flags.BoolVar(&c.Embedded, "embedded", false, "managers without a store inside the processes of owners, as with package cluster:\nthey crash and restart together; --managers defaults to 3")
 	flags.BoolVar(&c.LeasesOff, "leases-off", false, "break the world on purpose, to test the checks:\nowners ignore the expiry of their leases")
 	flags.BoolVar(&c.EqualClocks, "equal-clocks", false, "break the world on purpose, to test the checks:\nall clocks run at the same rate (reported as branches never taken)")
 	return flags
 }
 
 // FlagsParsed completes the configuration after the flags are parsed: the default number of managers depends
-// on Diskless.
+// on Diskless and Embedded.
 func (c *Config) FlagsParsed(flags *pflag.FlagSet) error {
-	if !c.Diskless || flags.Changed("managers") {
+	if !c.Diskless && !c.Embedded {
 		return nil
 	}
-	c.Managers = 0
+	if !flags.Changed("managers") {
+		c.Managers = 0
+	}
+	if c.Embedded && !flags.Changed("owners") {
+		c.Owners = 0
+	}
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	flags.Lookup("managers").DefValue = strconv.Itoa(c.Managers)
+	if !flags.Changed("managers") {
+		flags.Lookup("managers").DefValue = strconv.Itoa(c.Managers)
+	}
 	return nil
 }

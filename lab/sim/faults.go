@@ -118,6 +118,10 @@ func forStore(worsen func(*nemesis, time.Duration)) func(*nemesis) bool {
 
 func (n *nemesis) crashOwner(o *ownerHost) bool {
 	n.detailf("%s", o.label)
+	if o.manager != nil {
+		n.crashMember(o.manager)
+		return true
+	}
 	o.kill()
 	n.ownerBack(o)
 	return true
@@ -144,6 +148,9 @@ func (n *nemesis) leave(o *ownerHost) bool {
 
 // twin restarts a process under the name of another owner that runs.
 func (n *nemesis) twin() bool {
+	if n.cfg.Embedded {
+		return false // names are fixed
+	}
 	o := n.anyOwner()
 	for _, other := range o.space.owners {
 		if other != o && other.alive && other.holder.Owner != o.holder.Owner {
@@ -215,15 +222,27 @@ func cutLink(both bool) func(*nemesis, time.Duration) bool {
 
 func (n *nemesis) isolate(d time.Duration) bool {
 	h, way := n.anyHost(), n.Random.IntN(3)
-	for _, other := range n.hosts {
-		if other != h && way != 0 {
-			n.cutFor(d, h, other)
-		}
-		if other != h && way != 1 {
-			n.cutFor(d, other, h)
+	for _, h := range []*host{h, h.mate} {
+		if h != nil {
+			n.cutFromAll(d, h, way)
 		}
 	}
 	return true
+}
+
+// cutFromAll cuts the connections of a host with other processes, in one direction or both.
+func (n *nemesis) cutFromAll(d time.Duration, h *host, way int) {
+	for _, other := range n.hosts {
+		if other == h || other == h.mate {
+			continue
+		}
+		if way != 0 {
+			n.cutFor(d, h, other)
+		}
+		if way != 1 {
+			n.cutFor(d, other, h)
+		}
+	}
 }
 
 func percent(draw func(*nemesis) (what *int, to int)) func(*nemesis) bool {

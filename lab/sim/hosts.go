@@ -16,6 +16,8 @@ type host struct {
 	died     int64  // true time at which the last process here ended
 	epoch    uint32 // number of processes that ran here
 	clock    engine.Clock[mono.Instant]
+	// mate is the other host of the same process, in embedded worlds; else nil.
+	mate *host
 
 	stopped int64 // true time at which it continues, 0 if it is not stopped
 	asleep  bool  // suspended, so that its clock stands still
@@ -111,6 +113,13 @@ func (h *host) receive(e *engine.Event) {
 }
 
 func (h *host) stop(d time.Duration, asleep bool) {
+	h.stopOne(d, asleep)
+	if h.mate != nil {
+		h.mate.stopOne(d, asleep)
+	}
+}
+
+func (h *host) stopOne(d time.Duration, asleep bool) {
 	if !h.alive || h.stopped != 0 {
 		return
 	}

@@ -28,6 +28,10 @@ type managerHost struct {
 	storeCut  bool    // its requests to the store are lost
 	lag       lag     // additional latency of its requests to the store
 	memory    *memory // nil with a store
+	// owner is the owner in the same process; nil if there is none. admitting is the epoch of the process in
+	// which it is about to start.
+	owner     *ownerHost
+	admitting uint32
 	nodeWake  mono.Instant
 	// lastRequest is the true time of the last request of each lookup, then of each manager that follows this
 	// one; 0 if there is none.
@@ -74,6 +78,9 @@ const (
 )
 
 func (m *managerHost) boot() {
+	if m.owner != nil {
+		m.owner.end()
+	}
 	now := m.start()
 	clear(m.lastRequest)
 	m.resigning, m.unwell, m.limped = false, m.Now, 0
@@ -120,6 +127,7 @@ func (m *managerHost) handle(what any) {
 	if m.memory != nil && m.alive {
 		m.memory.runParts()
 	}
+	m.admit()
 }
 
 func (m *managerHost) handleOne(what any) {

@@ -57,7 +57,10 @@ func newMemory(m *managerHost, now mono.Instant) *memory {
 		Self: flease.Process(m.index + 1), Incarnation: w.Random.Uint64() | 1, Peers: peers,
 		Lease: simTTL, Epsilon: simEpsilon, Drift: simTiming().Drift, Rand: w.NewRand(),
 	}))
-	d.council = engine.Must(council.New(council.Config{Self: m.id, Process: w.Random.Uint64() | 1, Peers: ids, Longest: simTiming().Hold()}))
+	d.council = engine.Must(council.New(council.Config{
+		Self: m.id, Process: w.Random.Uint64() | 1, Peers: ids, Longest: simTiming().Hold(),
+		Rebuild: w.cfg.Embedded, Exclusive: w.exclusive(),
+	}))
 	d.acquire()
 	return d
 }
@@ -144,6 +147,7 @@ func (d *memory) stepCouncil(e council.Event) {
 	m := d.host
 	now := m.now()
 	var actions []council.Action
+	blank := slices.ContainsFunc(d.managers, (*managerHost).blank)
 	if e == nil {
 		actions, d.councilWake = d.council.Advance(now)
 	} else {
@@ -173,7 +177,7 @@ func (d *memory) stepCouncil(e council.Event) {
 			d.queue(managerproc.Election{Event: byrecord.Outranked{By: a.By, Manager: true}})
 		case council.Forgotten:
 			d.Branches["memcatalog: catalog lost"]++
-			d.oracle.catalogLost()
+			d.oracle.catalogLost(m, blank)
 			d.Printf("%s detects that a majority has lost the catalog", m.label)
 		}
 	}

@@ -181,6 +181,7 @@ func (n *nemesis) heal() {
 			h.unstop()
 		}
 	}
+	n.restartMembers()
 	for _, m := range n.managers {
 		if !m.alive || m.resigning {
 			m.boot()
@@ -235,6 +236,10 @@ func (n *nemesis) healOwners(s *space) {
 	living := 0
 	var dead []*ownerHost
 	for _, o := range s.owners {
+		if o.manager != nil {
+			living++ // it starts with its manager
+			continue
+		}
 		if o.alive && (o.beyond || o.leaving || o.parting) {
 			o.kill()
 		}

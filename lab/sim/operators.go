@@ -135,7 +135,7 @@ func (n *nemesis) partGracefully(o *ownerHost) bool {
 			staying++
 		}
 	}
-	if staying < 2 || o.parting {
+	if staying < 2 || o.parting || o.manager != nil && !o.mayRestart() {
 		return false
 	}
 	o.parting = true

@@ -36,8 +36,9 @@ type oracle struct {
 
 	limping limping
 	// catalogs are, without a store, the last catalog that was acknowledged to an operator, and those
-	// proposed since.
-	catalogs []*storage.Catalog
+	// proposed since. If it is lost, only those proposed since: a leader that has been deposed may propose some.
+	catalogs    []*storage.Catalog
+	catalogLoss bool
 }
 
 // truth is the true state of one namespace: the history that the store has linearized, and what the checks

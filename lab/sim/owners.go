@@ -18,6 +18,7 @@ type ownerHost struct {
 	*host
 	space   *space
 	machine *owner.Machine
+	manager *managerHost // in the same process; nil if there is none
 	holder  *table.Holder
 	view    *owner.View
 	// keep is the time for which the application keeps suspended state; 0 if without limit.
@@ -192,8 +193,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 			until := o.promises.until
 			o.complete(0, "settling", func() { o.settlePromise(a.Number, until) })
 		case owner.Left:
-			o.kill()
-			o.nemesis.ownerBack(o)
+			o.left()
 		case owner.StartMove, owner.Stop, owner.EndMove, owner.Expect, owner.Confirm, owner.Discard, owner.Install, owner.Parted:
 			o.carry(a)
 		case owner.Note:

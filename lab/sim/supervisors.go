@@ -35,8 +35,16 @@ func (o *ownerHost) supervise() {
 
 func (o *ownerHost) supervised() bool { return o.token != table.DeathToken{} }
 
-// kill ends the process. Its supervisor reports that, unless it ends as well: the whole host is lost.
+// kill ends the process, with its manager.
 func (o *ownerHost) kill() {
+	o.end()
+	if o.manager != nil {
+		o.manager.host.kill()
+	}
+}
+
+// end ends the owner. Its supervisor reports that, unless it ends as well: the whole host is lost.
+func (o *ownerHost) end() {
 	lived := o.alive
 	o.host.kill()
 	if lived && o.supervised() && (o.nemesis.healed || !o.Chance(6)) {

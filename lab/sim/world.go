@@ -120,6 +120,9 @@ func (w *world) build() {
 	for i := range w.cfg.Owners {
 		w.addOwner(i, w.spaces[i%spaces])
 	}
+	if w.cfg.Embedded {
+		w.embed()
+	}
 	for i := range w.cfg.Lookups {
 		w.addLookup(i, w.spaces[i%spaces])
 	}
@@ -169,7 +172,9 @@ func (w *world) run() {
 		m.boot()
 	}
 	for _, o := range w.owners {
-		o.boot(o.firstName())
+		if o.manager == nil {
+			o.boot(o.firstName())
+		}
 	}
 	for _, l := range w.lookups {
 		l.boot()

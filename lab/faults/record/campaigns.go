@@ -27,6 +27,7 @@ func (o *options) simulate(ctx context.Context, r *faults.Results) error {
 		{faults.Sim, "sim --seeds %d --diskless"},
 		{faults.Sim, "sim --seeds %d --agents"},
 		{faults.Sim, "sim --seeds %d --supervised"},
+		{faults.Sim, "sim --seeds %d --embedded"},
 		{faults.Sim, "sim --seeds %d --faults default,store-restore=8"},
 		{faults.Sim, "sim --seeds %d --faults default,outage=8"},
 		{faults.Flease, "flease sim --seeds %d"},
