@@ -15,8 +15,9 @@ import (
 // reply aborts the stream, and is sent over a new connection.
 //
 // The machines wait longer after each message without a reply, in proportion to the lease: they send the fourth
-// before half of it has passed. Earlier aborts would do harm: a manager may be slow, and reconnects of all its
-// clients make it slower. So each abort doubles the limit of the next one, until a message is received.
+// before half of it has passed. Earlier aborts would do harm. The manager or this process may be slow, and reconnects of
+// all clients make both slower. So a silence of less than minSilence never aborts, and each abort doubles the limit of
+// the next one, until a message is received.
 //
 // It is safe for concurrent use.
 type liveness struct {
@@ -31,8 +32,7 @@ type liveness struct {
 const (
 	minUnanswered = 4
 	maxUnanswered = 4 * minUnanswered
-	// minSilence prevents aborts with short leases while a manager is slow, or changes the leader.
-	minSilence = time.Second
+	minSilence    = 3 * time.Second
 )
 
 // start is called for a new stream, before its first message is sent.
