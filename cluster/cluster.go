@@ -164,8 +164,8 @@ func (c *Cluster) Owner() *owner.Owner { return c.owner }
 // Lookup returns the lookup of this process.
 func (c *Cluster) Lookup() *lookup.Lookup { return c.lookup }
 
-// Voters returns the names of the members that run managers: the addresses for tools, and for
-// owner.Config and lookup.Config of other processes.
+// Voters returns the names of the members that run managers: the addresses for tools, and for the
+// lookups of other processes. Only members are owners: others could not exchange state with them.
 func (c *Cluster) Voters() []string { return slices.Clone(voters(c.members)) }
 
 // A Status is the state of a member.

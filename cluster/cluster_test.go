@@ -319,10 +319,15 @@ func TestCrashOfTheLeader(t *testing.T) {
 	g.check(leader, "when it is back")
 }
 
-// TestOutsiderIsRefused: on the loopback a new cluster does not wait for leases of earlier owners, so only its members may
-// be owners. A membership ends with Close, and reports that.
+// TestOutsiderIsRefused: only members are owners, since another process could not exchange state with them. A membership
+// ends with Close, and reports that.
 func TestOutsiderIsRefused(t *testing.T) {
 	g := newGroup(t, 3)
+	for i, name := range g.names {
+		g.names[i] = strings.Replace(name, "127.0.0.1", "localhost", 1)
+	}
+	g.settings = admin.Namespace{Lease: admin.Seconds(time.Second)}
+	g.change = func(_ int, cfg *cluster.Config) { cfg.Longest = 1200 * time.Millisecond }
 	g.start(0, 1, 2)
 	o, err := owner.Join(t.Context(), owner.Config{Namespace: "presence", Managers: g.names, Addr: "127.0.0.1:1"})
 	if !errors.Is(err, leasehold.ErrDenied) || !strings.Contains(err.Error(), "only the members") {

@@ -163,6 +163,9 @@ func exclusive(members []string) bool {
 // manager returns the configuration of this member's manager.
 func (c *Config) manager(members []string, listener net.Listener) manager.Config {
 	peers := &manager.Peers{Key: c.Key, Listen: c.Listen, Longest: c.Longest, Rebuild: true, Exclusive: exclusive(members)}
+	for _, name := range members {
+		peers.Owners = append(peers.Owners, leasehold.OwnerID(name))
+	}
 	for _, name := range voters(members) {
 		peers.Members = append(peers.Members, manager.Peer{Manager: name})
 	}

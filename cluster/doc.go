@@ -73,7 +73,7 @@
 //
 // # When to run managers apart
 //
-// Use separate managers ("leasehold manager run") if several services share them, for thousands
-// of lookups, for servers in other languages, if the lease table must survive a restart of all managers
-// (with etcd), or if servers are added and removed automatically.
+// Use separate managers ("leasehold manager run") if several services share them, for thousands of
+// lookups, for owners that are not members or not in Go, if the lease table must survive a restart of
+// all managers (with etcd), or if servers are added and removed automatically.
 package cluster

@@ -64,11 +64,13 @@ type Peers struct {
 	// has restarted, and some are down, the namespaces that only those have are lost, and the leader
 	// continues after Longest. Default: it waits for all managers.
 	Rebuild bool
+	// Owners are the names of the processes that may be owners; others are refused. Default: all.
+	Owners []leasehold.OwnerID
 	// Exclusive asserts that only the processes of the managers are owners, that no process becomes
 	// an owner before NotReady has returned "", and that two processes with the same address never
 	// run at the same time. So a group whose managers are all new has no leases to wait for, and
-	// does not wait for Longest. Owners with another name than Members are refused. A wrong
-	// assertion can cause two owners of a key: see package cluster, which checks it.
+	// does not wait for Longest. A wrong assertion can cause two owners of a key: see package cluster,
+	// which checks it.
 	Exclusive bool
 }
 
@@ -119,10 +121,10 @@ func (c *Config) group() memcatalog.Config {
 	return out
 }
 
-// checkOwner rejects an owner outside of an exclusive group.
+// checkOwner rejects an owner that is not listed.
 func (c *Config) checkOwner(h *table.Holder) error {
 	p := c.Peers
-	if p == nil || !p.Exclusive || slices.ContainsFunc(p.Members, func(m Peer) bool { return m.Manager == string(h.Owner) }) {
+	if p == nil || len(p.Owners) == 0 || slices.Contains(p.Owners, h.Owner) {
 		return nil
 	}
 	return leasehold.Errorf("hold leases", leasehold.ErrDenied, string(h.Owner),
