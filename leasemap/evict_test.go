@@ -117,6 +117,9 @@ func TestMoveToLessMemory(t *testing.T) {
 			t.Errorf("%d names at the target, want the 10 unsaved ones", n)
 		}
 		d.set(nil, nil)
+		if err := b.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		for i := range 100 {
 			b.has(t, fmt.Sprint("saved ", i), "1")
 		}
