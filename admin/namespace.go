@@ -27,6 +27,11 @@ type Namespace struct {
 	Moves       uint32  `json:"moves,omitempty"`             // of an owner at a time; default 4
 	MoveTimeout Seconds `json:"moveTimeoutSeconds,omitzero"` // without progress; default 1 min
 
+	// The mean load per owner from which on loads are balanced, per second, and the unit of loads. With
+	// owner.LoadReported it is that of the application.
+	MinLoad  float64 `json:"minLoad,omitempty"`  // default 50
+	LoadUnit string  `json:"loadUnit,omitempty"` // default "requests"
+
 	// AfterGeneration makes all generations newer than this one. It is for a namespace that
 	// replaces a lost one.
 	AfterGeneration leasehold.Generation `json:"afterGeneration,omitempty,string"`
@@ -127,6 +132,7 @@ func namespaceOf(n *leaseholdv1.NamespaceConfig) Namespace {
 		Lease: Seconds(n.GetTiming().GetLease()), Renew: Seconds(n.GetTiming().GetRenew()), Drift: n.GetTiming().GetDrift(),
 		Policy: n.GetPolicy(), VirtualNodes: n.GetVirtualNodes(), MaxOwners: n.GetMaxOwners(),
 		Churn: n.GetChurn(), Rebalance: Seconds(n.GetRebalance()), Moves: n.GetMoves(), MoveTimeout: Seconds(n.GetMoveTimeout()),
+		MinLoad: n.GetMinLoad(), LoadUnit: n.GetLoadUnit(),
 		AfterGeneration: leasehold.Generation(n.GetAfterGeneration()),
 	}
 	for _, s := range n.GetStatic() {
@@ -141,6 +147,7 @@ func (n Namespace) proto() *leaseholdv1.NamespaceConfig {
 		Timing: &leaseholdv1.Timing{Lease: int64(n.Lease), Renew: int64(n.Renew), Drift: n.Drift},
 		Policy: n.Policy, VirtualNodes: n.VirtualNodes, MaxOwners: n.MaxOwners,
 		Churn: n.Churn, Rebalance: int64(n.Rebalance), Moves: n.Moves, MoveTimeout: int64(n.MoveTimeout),
+		MinLoad: n.MinLoad, LoadUnit: n.LoadUnit,
 		AfterGeneration: uint64(n.AfterGeneration),
 	}
 	for _, s := range n.Static {

@@ -235,7 +235,7 @@ func (c *Config) configure(n storage.Namespace) (machine.Config, error) {
 		Seams:     seams,
 		After:     n.After,
 
-		Moves: min(n.Moves, protocol.MaxAtATime), MoveTimeout: n.MoveTimeout, Rebalance: n.Rebalance, Churn: n.Churn,
+		Moves: min(n.Moves, protocol.MaxAtATime), MoveTimeout: n.MoveTimeout, Rebalance: n.Rebalance, Churn: n.Churn, MinLoad: n.MinLoad,
 	}
 	if err := cfg.Timing.Validate(); err != nil {
 		return machine.Config{}, err

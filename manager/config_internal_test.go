@@ -16,13 +16,13 @@ func TestStoredPolicy(t *testing.T) {
 	} {
 		cfg, err := (&Config{}).configure(storage.Namespace{
 			Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Policy: stored, Static: []storage.StaticSlot{{Owner: "a"}},
-			Churn: 0.5, Rebalance: 3 * time.Second, Moves: 2, MoveTimeout: time.Hour,
+			Churn: 0.5, Rebalance: 3 * time.Second, Moves: 2, MoveTimeout: time.Hour, MinLoad: 0.25,
 		})
 		if err != nil || cfg.Policy.Name() != want {
 			t.Errorf("policy of %q: %v (%v), want %s", stored, cfg.Policy, err, want)
 		}
-		if cfg.Churn != 0.5 || cfg.Rebalance != 3*time.Second || cfg.Moves != 2 || cfg.MoveTimeout != time.Hour {
-			t.Errorf("settings of %q: %v, %v, %v and %v", stored, cfg.Churn, cfg.Rebalance, cfg.Moves, cfg.MoveTimeout)
+		if cfg.Churn != 0.5 || cfg.Rebalance != 3*time.Second || cfg.Moves != 2 || cfg.MoveTimeout != time.Hour || cfg.MinLoad != 0.25 {
+			t.Errorf("settings of %q: %v, %v, %v, %v and %v", stored, cfg.Churn, cfg.Rebalance, cfg.Moves, cfg.MoveTimeout, cfg.MinLoad)
 		}
 	}
 	_, err := (&Config{}).configure(storage.Namespace{Name: "pool", Lease: 10 * time.Second, Renew: time.Second, Drift: 1.2, Policy: "psychic"})

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -102,7 +103,8 @@ func (m *Manager) status(now mono.Instant, answer *leaseholdv1.GetStatusResponse
 		if status.GetProblem() == "" {
 			status.Problem = silentOwnersText(led.Owners(now))
 		}
-		status.Lull = lullText(led.Lull())
+		why, have, want := led.Lull()
+		status.Lull = lullText(why, have, want, cmp.Or(n.LoadUnit, wire.DefaultLoadUnit))
 		for _, e := range t.All() {
 			if e.Vacant() {
 				status.Vacant++
@@ -118,10 +120,10 @@ func rounded(n float64) string {
 }
 
 // lullText returns the reason why the machine does not rebalance; "" if it does.
-func lullText(why machine.Lull, have, want float64) string {
+func lullText(why machine.Lull, have, want float64, unit string) string {
 	switch why {
 	case machine.LullQuiet:
-		return fmt.Sprintf("the mean load is %s requests per second and owner, and rebalancing starts at %g", rounded(have), want)
+		return fmt.Sprintf("the mean load is %s %s per second and owner, and rebalancing starts at %g (min load)", rounded(have), unit, want)
 	case machine.LullUnknown:
 		return fmt.Sprintf("the loads of %s %% of the keys are known, and rebalancing starts at %g %%", rounded(100*have), 100*want)
 	case machine.NoLull:

@@ -22,7 +22,7 @@ func TestLullText(t *testing.T) {
 		{machine.LullUnknown, 0.12345, 0.5, "the loads of 12.34 % of the keys"},
 		{machine.NoLull, 1, 1, ""},
 	} {
-		if got := lullText(test.why, test.have, test.want); !strings.HasPrefix(got, test.says) {
+		if got := lullText(test.why, test.have, test.want, "requests"); !strings.HasPrefix(got, test.says) {
 			t.Errorf("%v of %v: %q, want %q", test.have, test.want, got, test.says)
 		}
 	}

@@ -30,7 +30,8 @@ const MaxCost = loadmeter.MaxCost
 
 // Report adds the cost of work on a key to the load, in a unit of the application that
 // is the same for all servers of the namespace, such as nanoseconds of
-// processor time, or bytes. Renewals report the sums per second, per range
+// processor time, or bytes. With a unit such as processor seconds, set the namespace's minimum load: balancing
+// starts at 50 per second and owner by default. Renewals report the sums per second, per range
 // and for the hottest keys, to the manager. Config.Load must be
 // LoadReported.
 //

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,10 +67,13 @@ func Supervised(o admin.Owner) string {
 	return "no"
 }
 
-// Load formats the requests per second of an owner, or "-" if it reports none.
+// Load formats the load per second of an owner, or "-" if it reports none.
 func Load(perSecond float64) string {
 	if perSecond == 0 {
 		return "-"
+	}
+	if perSecond < 1 {
+		return strconv.FormatFloat(perSecond, 'g', 2, 64) + "/s" // in a coarse unit
 	}
 	return console.Grouped(uint64(perSecond)) + "/s"
 }

@@ -46,6 +46,11 @@ type Namespace struct {
 	Moves       int
 	MoveTimeout time.Duration
 
+	// MinLoad is the mean load per owner, per second, from which on loads are balanced. LoadUnit is the unit of
+	// loads, for display. 0 and "": the default.
+	MinLoad  float64
+	LoadUnit string
+
 	// After is a lower bound of all generations of the namespace. It is set if the namespace
 	// replaces one that was lost with its managers.
 	After leasehold.Generation
@@ -150,7 +155,8 @@ func (c *Catalog) search(name leasehold.Namespace) (int, bool) {
 func (n Namespace) Equal(o Namespace) bool {
 	return slices.Equal(n.Static, o.Static) && n.Name == o.Name && n.Lease == o.Lease && n.Renew == o.Renew && n.Drift == o.Drift &&
 		n.Policy == o.Policy && n.VirtualNodes == o.VirtualNodes && n.MaxOwners == o.MaxOwners && n.Promised == o.Promised && n.Deleted == o.Deleted &&
-		n.Churn == o.Churn && n.Rebalance == o.Rebalance && n.Moves == o.Moves && n.MoveTimeout == o.MoveTimeout && n.After == o.After
+		n.Churn == o.Churn && n.Rebalance == o.Rebalance && n.Moves == o.Moves && n.MoveTimeout == o.MoveTimeout && n.After == o.After &&
+		n.MinLoad == o.MinLoad && n.LoadUnit == o.LoadUnit
 }
 
 // Promising returns the namespace with a new timing, and with Promised covering the leases granted

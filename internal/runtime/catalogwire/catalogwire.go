@@ -31,6 +31,9 @@ func FromCatalog(c *storage.Catalog) *storagev1.Catalog {
 			MoveTimeout:  int64(n.MoveTimeout),
 
 			AfterGeneration: uint64(n.After),
+
+			MinLoad:  n.MinLoad,
+			LoadUnit: n.LoadUnit,
 		}
 		for _, slot := range n.Static {
 			row.Static = append(row.Static, &storagev1.StaticSlot{Start: uint64(slot.Start), Owner: string(slot.Owner)})
@@ -59,6 +62,8 @@ func ToCatalog(m *storagev1.Catalog) *storage.Catalog {
 			Moves:        int(row.GetMoves()),
 			MoveTimeout:  time.Duration(row.GetMoveTimeout()),
 			After:        leasehold.Generation(row.GetAfterGeneration()),
+			MinLoad:      row.GetMinLoad(),
+			LoadUnit:     row.GetLoadUnit(),
 		}
 		for _, slot := range row.GetStatic() {
 			n.Static = append(n.Static, storage.StaticSlot{Start: leasehold.Key(slot.GetStart()), Owner: leasehold.OwnerID(slot.GetOwner())})

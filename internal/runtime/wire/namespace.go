@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/core/protocol"
@@ -45,6 +47,9 @@ func FromNamespace(n storage.Namespace) *leaseholdv1.NamespaceConfig {
 		MoveTimeout:  int64(cmp.Or(n.MoveTimeout, DefaultMoveTimeout)),
 
 		AfterGeneration: uint64(n.After),
+
+		MinLoad:  cmp.Or(n.MinLoad, DefaultMinLoad),
+		LoadUnit: cmp.Or(n.LoadUnit, DefaultLoadUnit),
 	}
 	for i, s := range n.Static {
 		out.Static[i] = &leaseholdv1.StaticSlot{Start: uint64(s.Start), Owner: string(s.Owner)}
@@ -101,7 +106,11 @@ const (
 	DefaultRebalance   = 10 * time.Second
 	DefaultMoves       = 4
 	DefaultMoveTimeout = time.Minute
+	DefaultMinLoad     = 50
+	DefaultLoadUnit    = "requests"
 )
+
+const maxLoadUnit = 32 // bytes
 
 // Limits of moves.
 const (
@@ -172,6 +181,7 @@ func readMoving(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
 	out.Churn = cmp.Or(c.GetChurn(), DefaultChurn)
 	out.Rebalance = cmp.Or(time.Duration(c.GetRebalance()), DefaultRebalance)
 	out.MoveTimeout = cmp.Or(time.Duration(c.GetMoveTimeout()), DefaultMoveTimeout)
+	out.MinLoad, out.LoadUnit = cmp.Or(c.GetMinLoad(), DefaultMinLoad), cmp.Or(c.GetLoadUnit(), DefaultLoadUnit)
 	switch moves := c.GetMoves(); {
 	case !(out.Churn > 0 && out.Churn <= 1): // this form rejects NaN
 		return bad("churn is %v, want more than 0 and at most 1: a share of all keys in a minute", out.Churn)
@@ -179,6 +189,10 @@ func readMoving(out *storage.Namespace, c *leaseholdv1.NamespaceConfig) error {
 		return bad("the rebalance interval is %v, want %v to %v", out.Rebalance, minPeriod, maxPeriod)
 	case out.MoveTimeout < minPeriod || out.MoveTimeout > maxPeriod:
 		return bad("the move timeout is %v, want %v to %v", out.MoveTimeout, minPeriod, maxPeriod)
+	case !(out.MinLoad > 0 && out.MinLoad <= partition.MaxRate):
+		return bad("the minimum load is %v per second and owner, want more than 0 and at most %g", out.MinLoad, partition.MaxRate)
+	case len(out.LoadUnit) > maxLoadUnit || strings.ContainsFunc(out.LoadUnit, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }):
+		return bad("the load unit is %q, want at most %d bytes of printable text", clip(out.LoadUnit), maxLoadUnit)
 	case moves > protocol.MaxAtATime:
 		return bad("%d concurrent moves per owner, want at most %d", moves, protocol.MaxAtATime)
 	default:

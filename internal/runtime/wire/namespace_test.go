@@ -20,7 +20,7 @@ func TestToNamespaceFillsDefaults(t *testing.T) {
 	usual := storage.Namespace{
 		Name: "n", Lease: 10 * time.Second, Renew: 2500 * time.Millisecond, Drift: 1.2,
 		Policy: "balanced", MaxOwners: 4096,
-		Churn: 0.09, Rebalance: 10 * time.Second, Moves: 4, MoveTimeout: time.Minute,
+		Churn: 0.09, Rebalance: 10 * time.Second, Moves: 4, MoveTimeout: time.Minute, MinLoad: 50, LoadUnit: "requests",
 	}
 	with := func(change func(*storage.Namespace)) storage.Namespace {
 		n := usual
@@ -42,11 +42,11 @@ func TestToNamespaceFillsDefaults(t *testing.T) {
 			"nothing to fill in",
 			&config{
 				Name: "n", Timing: &leaseholdv1.Timing{Lease: 1e9, Renew: 1e8, Drift: 1.5}, Policy: "consistent", VirtualNodes: 7, MaxOwners: 9,
-				Churn: 1, Rebalance: 3e9, Moves: 64, MoveTimeout: 4e9,
+				Churn: 1, Rebalance: 3e9, Moves: 64, MoveTimeout: 4e9, MinLoad: 0.25, LoadUnit: "CPU seconds",
 			},
 			storage.Namespace{
 				Name: "n", Lease: time.Second, Renew: 100 * time.Millisecond, Drift: 1.5, Policy: "consistent", VirtualNodes: 7, MaxOwners: 9,
-				Churn: 1, Rebalance: 3 * time.Second, Moves: 64, MoveTimeout: 4 * time.Second,
+				Churn: 1, Rebalance: 3 * time.Second, Moves: 64, MoveTimeout: 4 * time.Second, MinLoad: 0.25, LoadUnit: "CPU seconds",
 			},
 		},
 		{
@@ -111,6 +111,10 @@ func TestToNamespaceRefuses(t *testing.T) {
 		{"too late a beginning", func(c config) { c.AfterGeneration = 1 << 62 }, invalid, "the first generation is after 4611686018427387904, want less than 2^62"},
 		{"no patience", func(c config) { c.MoveTimeout = 1 }, invalid, "the move timeout is 1ns, want 1s to 24h0m0s"},
 		{"endless patience", func(c config) { c.MoveTimeout = math.MaxInt64 }, invalid, "want 1s to 24h0m0s"},
+		{"a negative load", func(c config) { c.MinLoad = -1 }, invalid, "the minimum load is -1 per second and owner"},
+		{"no load", func(c config) { c.MinLoad = math.NaN() }, invalid, "the minimum load is NaN"},
+		{"a unit with two lines", func(c config) { c.LoadUnit = "a\nb" }, invalid, `the load unit is "a\nb", want at most 32 bytes`},
+		{"a long unit", func(c config) { c.LoadUnit = strings.Repeat("x", 33) }, invalid, "want at most 32 bytes of printable text"},
 		{"too many moves", func(c config) { c.Moves = 65 }, invalid, "65 concurrent moves per owner, want at most 64"},
 	})
 }
@@ -129,6 +133,8 @@ func TestNamespaceRoundTrip(t *testing.T) {
 			MoveTimeout: time.Duration(rapid.Int64Range(1e9, 3600e9).Draw(r, "move timeout")),
 			After:       leasehold.Generation(rapid.Uint64Range(0, wire.MaxAfterGeneration-1).Draw(r, "after")),
 		}
+		want.MinLoad = rapid.Float64Range(1e-9, 1e9).Draw(r, "load")
+		want.LoadUnit = rapid.SampledFrom([]string{"requests", "CPU seconds", "µs"}).Draw(r, "unit")
 		switch want.Policy {
 		case "consistent", "adaptive":
 			want.VirtualNodes = rapid.IntRange(1, 4096).Draw(r, "nodes")
@@ -146,6 +152,7 @@ func TestNamespaceOfVersion1(t *testing.T) {
 	want := old
 	want.Policy, want.VirtualNodes = "consistent", partition.DefaultVirtualNodes
 	want.Churn, want.Rebalance, want.Moves, want.MoveTimeout = 0.09, 10*time.Second, 4, time.Minute
+	want.MinLoad, want.LoadUnit = 50, "requests"
 	got, err := wire.ToNamespace(wire.FromNamespace(old))
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)

@@ -765,8 +765,12 @@ type NamespaceConfig struct {
 	// its managers, whose fencing tokens must not become valid again. An update cannot
 	// lower it. Below 2^62; default 0.
 	AfterGeneration uint64 `protobuf:"varint,11,opt,name=after_generation,json=afterGeneration,proto3" json:"after_generation,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The mean load per owner from which on loads are balanced, per second; default 50.
+	MinLoad float64 `protobuf:"fixed64,12,opt,name=min_load,json=minLoad,proto3" json:"min_load,omitempty"`
+	// The unit of loads, for display; default "requests".
+	LoadUnit      string `protobuf:"bytes,13,opt,name=load_unit,json=loadUnit,proto3" json:"load_unit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NamespaceConfig) Reset() {
@@ -874,6 +878,20 @@ func (x *NamespaceConfig) GetAfterGeneration() uint64 {
 		return x.AfterGeneration
 	}
 	return 0
+}
+
+func (x *NamespaceConfig) GetMinLoad() float64 {
+	if x != nil {
+		return x.MinLoad
+	}
+	return 0
+}
+
+func (x *NamespaceConfig) GetLoadUnit() string {
+	if x != nil {
+		return x.LoadUnit
+	}
+	return ""
 }
 
 // A StaticSlot assigns the keys from start on to an owner, or to none if the name is
@@ -4137,7 +4155,7 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\alookups\x18\t \x01(\rR\alookups\x12\x14\n" +
 	"\x05moves\x18\n" +
 	" \x01(\rR\x05moves\x12\x12\n" +
-	"\x04lull\x18\v \x01(\tR\x04lull\"\xf9\x02\n" +
+	"\x04lull\x18\v \x01(\tR\x04lull\"\xb1\x03\n" +
 	"\x0fNamespaceConfig\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06timing\x18\x02 \x01(\v2\x14.leasehold.v1.TimingR\x06timing\x12\x16\n" +
@@ -4151,7 +4169,9 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x05moves\x18\t \x01(\rR\x05moves\x12!\n" +
 	"\fmove_timeout\x18\n" +
 	" \x01(\x03R\vmoveTimeout\x12)\n" +
-	"\x10after_generation\x18\v \x01(\x04R\x0fafterGeneration\"8\n" +
+	"\x10after_generation\x18\v \x01(\x04R\x0fafterGeneration\x12\x19\n" +
+	"\bmin_load\x18\f \x01(\x01R\aminLoad\x12\x1b\n" +
+	"\tload_unit\x18\r \x01(\tR\bloadUnit\"8\n" +
 	"\n" +
 	"StaticSlot\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +

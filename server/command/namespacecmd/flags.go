@@ -35,6 +35,8 @@ type namespaceOptions struct {
 	rebalance    time.Duration
 	moves        uint32
 	moveTimeout  time.Duration
+	minLoad      float64
+	loadUnit     string
 }
 
 func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
@@ -52,6 +54,8 @@ func addNamespaceFlags(cmd *cobra.Command) *namespaceOptions {
 	f.DurationVar(&o.rebalance, "rebalance", 0, "interval at which the policy evaluates the loads (default 10s)")
 	f.Uint32Var(&o.moves, "moves", 0, "maximum number of concurrent transfers from and to an owner, up to 64 (default 4)")
 	f.DurationVar(&o.moveTimeout, "move-timeout", 0, "timeout of a transfer without progress (default 1m)")
+	f.Float64Var(&o.minLoad, "min-load", 0, "mean load per second and owner from which on loads are balanced (default 50)")
+	f.StringVar(&o.loadUnit, "load-unit", "", "`name` of the unit of loads, for display, such as \"CPU seconds\" if servers report costs (default requests)")
 	cmd.Flags().AddFlagSet(f)
 	cli.CompleteWith(cmd, "preset", cli.OneOf(admin.PresetNames()...))
 	cli.CompleteWith(cmd, "policy", cli.OneOf(partition.Names()...))
@@ -98,6 +102,8 @@ func (o *namespaceOptions) apply(n *admin.Namespace) error {
 		{"rebalance", func() { n.Rebalance = admin.Seconds(o.rebalance) }},
 		{"moves", func() { n.Moves = o.moves }},
 		{"move-timeout", func() { n.MoveTimeout = admin.Seconds(o.moveTimeout) }},
+		{"min-load", func() { n.MinLoad = o.minLoad }},
+		{"load-unit", func() { n.LoadUnit = o.loadUnit }},
 	} {
 		if o.flags.Changed(f.flag) {
 			f.set()
@@ -120,6 +126,7 @@ func (o *namespaceOptions) positive() error {
 		{"rebalance", float64(o.rebalance)},
 		{"moves", float64(o.moves)},
 		{"move-timeout", float64(o.moveTimeout)},
+		{"min-load", o.minLoad},
 	} {
 		if o.flags.Changed(f.flag) && !(f.value > 0) {
 			return fmt.Errorf("--%s: want more than 0; omit the flag for the default", f.flag)

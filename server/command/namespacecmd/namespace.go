@@ -127,6 +127,7 @@ func (n NamespaceShown) text() string {
 		console.Entry{"drift", fmt.Sprintf("clock rates may differ by a factor of %.4g", n.Drift)},
 		console.Entry{"policy", policyText(n.Namespace)},
 		console.If(usesLoads(n.Namespace) && n.Churn > 0, "balance", fmt.Sprintf("at most %s of the keys move per minute, evaluated every %s", console.Percent(n.Churn), cli.Seconds(n.Rebalance))),
+		console.If(usesLoads(n.Namespace) && n.MinLoad > 0, "load", fmt.Sprintf("in %s, balanced from %g per second and owner on", console.Shown(n.LoadUnit), n.MinLoad)),
 		console.If(s.Lull != "", "not now", s.Lull),
 		console.If(n.Moves > 0, "moves", fmt.Sprintf("at most %d per owner at a time, timeout %s without progress", n.Moves, cli.Seconds(n.MoveTimeout))),
 		console.Entry{"max owners", console.Grouped(uint64(n.MaxOwners))}))

@@ -48,6 +48,9 @@ type Config struct {
 	Rebalance time.Duration
 	// Churn is the share of all keys that may move in a minute for balance. Default 0.09.
 	Churn float64
+	// MinLoad is the mean load per owner, per second, below which there is nothing to balance. Default 50: fewer
+	// requests are mostly noise, and no server notices them. Reported costs have another unit.
+	MinLoad float64
 
 	Log LogLimits
 
@@ -151,11 +154,17 @@ func (c *Config) validate() error {
 	if c.Churn == 0 {
 		c.Churn = 0.09
 	}
+	if c.MinLoad == 0 {
+		c.MinLoad = 50
+	}
 	if c.Backoff < 0 || c.Log.Age < 0 || c.Promised < 0 || c.Gather < 0 {
 		return bad("backoff %v, log age %v and promised lease time %v must not be negative", c.Backoff, c.Log.Age, c.Promised)
 	}
 	if c.MoveTimeout < 0 || c.Rebalance < 0 || !(c.Churn >= 0 && c.Churn <= 1) { // this form also rejects NaN
 		return bad("move timeout %v and rebalance %v must not be negative, churn %v must be 0 to 1", c.MoveTimeout, c.Rebalance, c.Churn)
+	}
+	if !(c.MinLoad > 0) {
+		return bad("MinLoad is %v, want more than 0", c.MinLoad)
 	}
 	if c.Moves > protocol.MaxAtATime {
 		return bad("Moves is %d, want at most %d", c.Moves, protocol.MaxAtATime)

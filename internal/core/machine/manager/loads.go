@@ -18,7 +18,7 @@ func drained(p *peer) bool { return p.exit.draining }
 // Retiring owners are left out. If no other owner is there, those that are only drained take part, since otherwise
 // keys would have no owner.
 func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.Input {
-	in := partition.Input{Current: m.plan.current, Limits: m.limits(), Loads: m.members.loads(), Budget: m.plan.churn.budget(now, &m.cfg)}
+	in := partition.Input{Current: m.plan.current, Limits: m.limits(), Loads: m.members.loads(m.cfg.MinLoad), Budget: m.plan.churn.budget(now, &m.cfg)}
 	var spare []partition.Member
 	for _, s := range m.members.seats {
 		p := s.incumbent
@@ -37,15 +37,12 @@ func (m *Machine) input(now mono.Instant, drained func(*peer) bool) partition.In
 	return in
 }
 
-// quiet is the mean load per owner below which there is nothing to balance: so few requests per second are mostly
-// noise, and no server notices them.
-const quiet = 50
-
 // mostCells bounds the resolution of the load of all owners together: the leader is blocked while the policy runs.
 const mostCells = 1 << 17
 
 // loads merges the loads that the owners have reported, for keys that they still hold.
-func (mb *membership) loads() partition.Loads {
+// There are none below a mean load per owner.
+func (mb *membership) loads(least float64) partition.Loads {
 	lists := make([][]partition.Cell, 0, len(mb.seats))
 	var all partition.Loads
 	for _, s := range mb.seats {
@@ -59,7 +56,7 @@ func (mb *membership) loads() partition.Loads {
 	for _, c := range all.Cells {
 		sum += c.Rate
 	}
-	if sum < quiet*float64(len(mb.seats)) {
+	if sum < least*float64(len(mb.seats)) {
 		return partition.Loads{}
 	}
 	slices.SortFunc(all.Hot, func(a, b partition.HotKey) int { return cmp.Compare(a.Key, b.Key) })

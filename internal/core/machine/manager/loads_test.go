@@ -64,6 +64,20 @@ func TestLoadsAreBalanced(t *testing.T) {
 	}
 }
 
+// Loads in a coarse unit, such as processor seconds, are balanced from a threshold in that unit on.
+func TestCoarseLoads(t *testing.T) {
+	for rate, want := range map[float64]int{0.4: 0, 0.5: 1} { // two owners, 0.25 each
+		l, p := newMovingLeader(t, "aabb", func(c *manager.Config) { c.MinLoad = 0.25 })
+		a := l.mover("a")
+		l.mover("b")
+		a.loaded(nil, partition.Cell{Range: cell(0, 2), Rate: rate})
+		l.untilAsked(p)
+		if n := len(p.last().Loads.Cells); n != want {
+			t.Errorf("with %v processors in use the policy gets %d cells, want %d", rate, n, want)
+		}
+	}
+}
+
 // A few requests per second are noise: nothing is moved for them.
 func TestQuietLoadsAreIgnored(t *testing.T) {
 	for rate, want := range map[float64]int{99: 0, 100: 1} { // two owners, 50 each

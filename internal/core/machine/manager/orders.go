@@ -147,7 +147,7 @@ func (m *Machine) Preview(now mono.Instant, o Order) ([]Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	cells := m.members.loads().Cells
+	cells := m.members.loads(m.cfg.MinLoad).Cells
 	var out []Planned
 	for _, r := range partition.Diff(m.state.held(), want) {
 		if r.From == "" {

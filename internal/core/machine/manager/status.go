@@ -179,8 +179,8 @@ func (m *Machine) Lull() (why Lull, value, threshold float64) {
 		return NoLull, 0, 0 // nothing to balance
 	case known < partition.EnoughKnown*held:
 		return LullUnknown, known / held, partition.EnoughKnown
-	case rate < quiet*float64(len(m.members.seats)):
-		return LullQuiet, rate / float64(len(m.members.seats)), quiet
+	case rate < m.cfg.MinLoad*float64(len(m.members.seats)):
+		return LullQuiet, rate / float64(len(m.members.seats)), m.cfg.MinLoad
 	}
 	return NoLull, 0, 0
 }

@@ -10,7 +10,7 @@ import (
 )
 
 var twoNamespaces = []storage.Namespace{
-	{Name: "chat", Lease: 10 * time.Second, Renew: 2500 * time.Millisecond, Drift: 1.2, Policy: "consistent", VirtualNodes: 64, MaxOwners: 100, Promised: 12 * time.Second, Churn: 0.25, Rebalance: 7 * time.Second, Moves: 3, MoveTimeout: 90 * time.Second, After: 1 << 40},
+	{Name: "chat", Lease: 10 * time.Second, Renew: 2500 * time.Millisecond, Drift: 1.2, Policy: "consistent", VirtualNodes: 64, MaxOwners: 100, Promised: 12 * time.Second, Churn: 0.25, Rebalance: 7 * time.Second, Moves: 3, MoveTimeout: 90 * time.Second, After: 1 << 40, MinLoad: 0.5, LoadUnit: "CPU seconds"},
 	{Name: "presence", Lease: time.Minute, Renew: 15 * time.Second, Drift: 1.0833, Policy: "static", Static: []storage.StaticSlot{{Start: 0, Owner: "ann"}, {Start: 1 << 63}}},
 }
 

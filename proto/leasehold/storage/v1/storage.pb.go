@@ -245,8 +245,11 @@ type Namespace struct {
 	MoveTimeout int64   `protobuf:"varint,12,opt,name=move_timeout,json=moveTimeout,proto3" json:"move_timeout,omitempty"`
 	// All generations are above this one.
 	AfterGeneration uint64 `protobuf:"varint,13,opt,name=after_generation,json=afterGeneration,proto3" json:"after_generation,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Where loads begin to be balanced, and their unit; empty is the default.
+	MinLoad       float64 `protobuf:"fixed64,14,opt,name=min_load,json=minLoad,proto3" json:"min_load,omitempty"`
+	LoadUnit      string  `protobuf:"bytes,15,opt,name=load_unit,json=loadUnit,proto3" json:"load_unit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Namespace) Reset() {
@@ -368,6 +371,20 @@ func (x *Namespace) GetAfterGeneration() uint64 {
 		return x.AfterGeneration
 	}
 	return 0
+}
+
+func (x *Namespace) GetMinLoad() float64 {
+	if x != nil {
+		return x.MinLoad
+	}
+	return 0
+}
+
+func (x *Namespace) GetLoadUnit() string {
+	if x != nil {
+		return x.LoadUnit
+	}
+	return ""
 }
 
 type StaticSlot struct {
@@ -663,7 +680,7 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	"\aCatalog\x12?\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x1f.leasehold.storage.v1.NamespaceR\n" +
-	"namespaces\"\xb1\x03\n" +
+	"namespaces\"\xe9\x03\n" +
 	"\tNamespace\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06timing\x18\x02 \x01(\v2\x14.leasehold.v1.TimingR\x06timing\x12\x16\n" +
@@ -679,7 +696,9 @@ const file_leasehold_storage_v1_storage_proto_rawDesc = "" +
 	" \x01(\x03R\trebalance\x12\x14\n" +
 	"\x05moves\x18\v \x01(\rR\x05moves\x12!\n" +
 	"\fmove_timeout\x18\f \x01(\x03R\vmoveTimeout\x12)\n" +
-	"\x10after_generation\x18\r \x01(\x04R\x0fafterGeneration\"8\n" +
+	"\x10after_generation\x18\r \x01(\x04R\x0fafterGeneration\x12\x19\n" +
+	"\bmin_load\x18\x0e \x01(\x01R\aminLoad\x12\x1b\n" +
+	"\tload_unit\x18\x0f \x01(\tR\bloadUnit\"8\n" +
 	"\n" +
 	"StaticSlot\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x06R\x05start\x12\x14\n" +
