@@ -56,6 +56,16 @@ type Config[V any] struct {
 	// lease. The context ends when the map is closed. Several names may have their alarms at once. A map of New has no alarms.
 	OnAlarm func(ctx context.Context, name string, e *Entry[V]) error
 
+	// Resident runs in a goroutine for each name with a value, on the server that owns it and as long as it does: from the
+	// first operation on, or from the arrival of the value on. Its state is the value, which it changes with operations, such
+	// as [Map.Do]. Its context ends as soon as the lease has ended or is suspended, when the value ends, and before the range moves: the
+	// lease is held until the resident has returned, for [owner.Mover.StopTimeout] at most, and what it saves meanwhile
+	// (with [context.WithoutCancel]) moves with the name. A range does not move while it does not return. It runs
+	// again if the move fails or the lease resumes, on the next server, and, after it has returned by itself, at the next
+	// operation: to end for good it deletes the value. No two run for a name at once while the lease is held: effects outside of
+	// the map must carry the generation of the lease. Values with a resident are not evicted. A map of New has none.
+	Resident func(ctx context.Context, name string)
+
 	// Weak prefers availability: see the package's documentation.
 	Weak bool
 }
@@ -105,6 +115,8 @@ func (c *Config[V]) validateStore() error {
 		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "a weak map has no leases, which a Store needs: set only one of Weak and Store")
 	case c.OnAlarm != nil && c.Weak:
 		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "a weak map has no leases, which OnAlarm needs: set only one of Weak and OnAlarm")
+	case c.Resident != nil && c.Weak:
+		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "a weak map has no leases, which Resident needs: set only one of Weak and Resident")
 	case c.OnAlarm != nil && c.Store != nil && !c.storesAlarms():
 		return leasehold.Errorf(opNew, leasehold.ErrInvalid, "", "OnAlarm needs an AlarmStore, which Store is not: a crash would lose alarms")
 	case c.WriteBehind == nil:

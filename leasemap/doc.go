@@ -110,4 +110,5 @@
 // With adjacent keys the contention is higher.
 //
 // A Map of [Join] or of a Group has one goroutine, which removes expired values in steps, and one more with WriteBehind.
+// With Config.Resident it has one per value and range.
 package leasemap

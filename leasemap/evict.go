@@ -43,7 +43,7 @@ func (m *Map[V]) evict() bool {
 	return false
 }
 
-// evict removes entries that are neither recently used, nor in use, nor unsaved. It returns their number, and
+// evict removes entries that are neither recently used, nor in use, nor unsaved, and have no resident. It returns their number, and
 // those with a value.
 func (s *shard[V]) evict(m *Map[V]) (values []evicted[V], n int) {
 	s.mu.Lock()
@@ -53,7 +53,7 @@ func (s *shard[V]) evict(m *Map[V]) (values []evicted[V], n int) {
 		if examined++; examined > examinedPerShard || n == evictedPerShard {
 			break
 		}
-		if e.used.Swap(false) || !e.tryLock() {
+		if e.used.Swap(false) || e.attended.Load() || !e.tryLock() {
 			continue
 		}
 		if e.state.Load() == clean {

@@ -129,3 +129,51 @@ func ExampleWithVersion() {
 	fmt.Println(first, errors.Is(second, leasehold.ErrStale), status)
 	// Output: <nil> true at work
 }
+
+// A game room has a goroutine while it exists, on the server that owns it.
+func ExampleConfig_resident() {
+	type Game struct{ Ticks int }
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var games *leasemap.Map[Game]
+	joined := make(chan struct{})
+	run := func(ctx context.Context, name string) {
+		<-joined
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for ticks := 0; ; ticks++ {
+			select {
+			case <-tick.C:
+				continue
+			case <-ctx.Done(): // the game moves, its lease is suspended or has ended, or it was deleted
+			}
+			_, err := games.Do(context.WithoutCancel(ctx), name, func(e *leasemap.Entry[Game]) error {
+				if !e.Version.Exists() {
+					e.Keep()
+				}
+				e.Value.Ticks += ticks // moves with the game
+				return nil
+			})
+			if err != nil {
+				log.Print(err)
+			}
+			return
+		}
+	}
+	games, err := leasemap.Join(ctx, owner.Config{
+		Namespace: "games",
+		Managers:  []string{"10.0.0.1:7400", "10.0.0.2:7400", "10.0.0.3:7400"},
+		Addr:      "10.0.1.7:8080",
+	}, leasemap.Config[Game]{Resident: run})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	close(joined)
+	if _, err := games.Set(ctx, "green", Game{}); err != nil { // starts it
+		log.Print(err)
+	}
+	if err := games.Close(ctx); err != nil {
+		log.Print(err)
+	}
+}

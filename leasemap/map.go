@@ -30,6 +30,8 @@ type Map[V any] struct {
 	unsaved *queue[V]     // nil without write-behind
 	alarms  *alarms[V]    // nil without OnAlarm
 
+	residents *residents[V] // nil without Resident
+
 	group *Group // nil for a map of New
 	alone bool   // a map of Join, whose group has no other
 }
@@ -63,6 +65,9 @@ func newMap[V any](cfg Config[V]) (*Map[V], error) {
 	}
 	if cfg.OnAlarm != nil {
 		m.alarms = newAlarms[V]()
+	}
+	if cfg.Resident != nil {
+		m.residents = new(residents[V])
 	}
 	return m, err
 }

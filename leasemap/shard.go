@@ -46,6 +46,7 @@ type entry[V any] struct {
 	// lock and the shard's lock, readers one of the two.
 	generation leasehold.Generation
 	removed    atomic.Bool  // from its shard; written under the shard's lock
+	attended   atomic.Bool  // a resident runs
 	used       atomic.Bool  // since the eviction or the sweeper has examined it
 	expires    atomic.Int64 // on the map's clock, a [time.Duration]; 0 means never
 
@@ -157,6 +158,7 @@ func (m *Map[V]) reserve(n int) bool {
 
 // release unlocks an entry, and removes it if it has no value. That a name has none in the store stays known.
 func (m *Map[V]) release(s *shard[V], name string, e *entry[V]) {
+	m.updateResident(e, name)
 	if !e.version.Exists() {
 		m.setAlarm(e, name, time.Time{})
 	}
@@ -174,6 +176,7 @@ func (m *Map[V]) remove(s *shard[V], name string, e *entry[V]) {
 		return
 	}
 	e.removed.Store(true)
+	m.endResident(e, name)
 	m.setAlarm(e, name, time.Time{})
 	m.count.Add(-1)
 	if delete(s.entries, name); len(s.entries) == 0 {
@@ -282,6 +285,9 @@ func (m *Map[V]) run(ctx context.Context) {
 	var others sync.WaitGroup
 	if m.unsaved != nil {
 		others.Go(func() { m.runSaver(ctx) })
+	}
+	if m.residents != nil {
+		others.Go(func() { m.runResidents(ctx) })
 	}
 	if m.alarms != nil {
 		others.Go(func() { m.runAlarms(ctx) })
