@@ -52,7 +52,7 @@ func (h *house) join(t *testing.T, n *leaseholdtest.Node) *leasemap.Map[int] {
 		h.count(name, 1)
 		defer h.count(name, -1)
 		<-ctx.Done()
-		time.Sleep(time.Second) // of the fake clock: a move must wait for it
+		time.Sleep(time.Second)                                                            // of the fake clock: a move must wait for it
 		_, _ = m.Do(context.WithoutCancel(ctx), name, func(e *leasemap.Entry[int]) error { // fails unless it moves
 			if !e.Version.Exists() {
 				e.Keep() // it was deleted
