@@ -62,6 +62,7 @@ func TestLiveConnectionIsKept(t *testing.T) {
 		"replies":          {true, time.Second, 30},
 		"no time to reply": {false, time.Millisecond, 30},
 		"few messages":     {false, time.Minute, 2},
+		"slow":             {false, 100 * time.Millisecond, 29},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
