@@ -32,8 +32,8 @@ type Cluster struct {
 }
 
 // Join makes this process a member of a cluster. It returns when this process is an owner and its
-// lookup has the lease table. Until then it waits for the other members, and logs for what it waits: a
-// new cluster needs all of its members, or a majority and Longest; a restarted member needs a majority.
+// lookup has the lease table. Until then it waits for a majority of the managers, and in a new cluster
+// for Longest after the election, and logs for what it waits.
 //
 // It fails at once with [leasehold.ErrInvalid] if the configuration is invalid. The context bounds
 // Join, not the lifetime of the membership, which ends with Close. While Join runs, this process
@@ -52,9 +52,6 @@ func Join(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	}()
 	if c.members, err = c.cfg.awaitMembers(ctx); err != nil {
 		return nil, err
-	}
-	if exclusive(c.members) && c.cfg.Listen != c.cfg.Self {
-		return nil, c.cfg.bad("Listen is %s, and Self %s: a cluster on the loopback listens on its names", c.cfg.Listen, c.cfg.Self)
 	}
 	if err := c.serve(); err != nil {
 		return nil, err
@@ -112,8 +109,7 @@ func (c *Cluster) serve() error {
 	return nil
 }
 
-// lead starts the manager of a voter, waits until it has the namespaces, and creates the namespace. The
-// owner must not start earlier: see [manager.Peers].Exclusive.
+// lead starts the manager of a voter, waits until it has the namespaces, and creates the namespace.
 func (c *Cluster) lead(ctx context.Context) (err error) {
 	if !c.votes() {
 		return nil

@@ -117,7 +117,7 @@ type server struct {
 
 func newGroup(t *testing.T, n int) *group {
 	t.Parallel()
-	g := &group{t: t, names: freeNames(t, n), log: newJournal(), servers: make(map[string]*server)}
+	g := &group{t: t, names: freeNames(t, n), log: newJournal(), servers: make(map[string]*server), settings: admin.Namespace{Lease: admin.Seconds(time.Second)}}
 	t.Cleanup(g.close)
 	return g
 }
@@ -144,7 +144,7 @@ func (g *group) join(ctx context.Context, i int) (*server, error) {
 	s := &server{statuses: leasemap.Add(&state, "", leasemap.Config[string]{})}
 	cfg := cluster.Config{
 		Namespace: "presence", Self: g.names[i], Peers: cluster.List(g.names...), State: &state,
-		Handler: serve(s.statuses), Route: leasehttp.PathSegment(1), Settings: g.settings,
+		Handler: serve(s.statuses), Route: leasehttp.PathSegment(1), Settings: g.settings, Longest: 1200 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(g.log, nil)),
 	}
 	if g.change != nil {
@@ -273,23 +273,23 @@ func TestRollingRestart(t *testing.T) {
 	}
 }
 
-// TestOneAfterTheOther: the first servers of a new cluster wait for the others, log that, and count towards the majority.
-// Until then HTTP requests get 503.
+// TestOneAfterTheOther: the first server of a new cluster waits for a majority, logs that, and counts towards it. Until then
+// HTTP requests get 503. The last server joins later.
 func TestOneAfterTheOther(t *testing.T) {
 	g := newGroup(t, 3)
 	var first sync.WaitGroup
-	first.Go(func() { g.start(0, 1) })
-	g.log.await(t, "the leader waits for "+g.names[2])
+	first.Go(func() { g.start(0) })
 	g.log.await(t, "this server waits for the other members")
 	if _, err := g.do(0, http.MethodGet, user(0), ""); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("before the cluster exists: %v", err)
 	}
-	third, err := g.join(t.Context(), 2)
+	second, err := g.join(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.Wait()
-	g.servers[g.names[2]] = third
+	g.servers[g.names[1]] = second
+	g.start(2)
 	g.set(2)
 	g.check(1, "when the third server has joined")
 }
@@ -300,7 +300,6 @@ func TestCrashOfTheLeader(t *testing.T) {
 		t.Skip("it takes seconds")
 	}
 	g := newGroup(t, 3)
-	g.settings = admin.Namespace{Lease: admin.Seconds(time.Second)}
 	g.start(0, 1, 2)
 	client, err := admin.New(admin.Config{Managers: g.names})
 	if err != nil {
@@ -323,11 +322,6 @@ func TestCrashOfTheLeader(t *testing.T) {
 // ends with Close, and reports that.
 func TestOutsiderIsRefused(t *testing.T) {
 	g := newGroup(t, 3)
-	for i, name := range g.names {
-		g.names[i] = strings.Replace(name, "127.0.0.1", "localhost", 1)
-	}
-	g.settings = admin.Namespace{Lease: admin.Seconds(time.Second)}
-	g.change = func(_ int, cfg *cluster.Config) { cfg.Longest = 1200 * time.Millisecond }
 	g.start(0, 1, 2)
 	o, err := owner.Join(t.Context(), owner.Config{Namespace: "presence", Managers: g.names, Addr: "127.0.0.1:1"})
 	if !errors.Is(err, leasehold.ErrDenied) || !strings.Contains(err.Error(), "only the members") {
@@ -348,15 +342,36 @@ func TestOutsiderIsRefused(t *testing.T) {
 	}
 }
 
+// TestNewClusterWaitsForEarlierLeases: a server of an earlier list that was paused may own keys, and no member can know. So a
+// new cluster grants no leases for Longest, even if all of its members are up and have just started.
+func TestNewClusterWaitsForEarlierLeases(t *testing.T) {
+	g := newGroup(t, 3)
+	g.change = func(_ int, cfg *cluster.Config) { cfg.Longest = 61 * time.Minute }
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for i := range 3 {
+		running.Go(func() {
+			s, err := g.join(ctx, i)
+			if err == nil {
+				t.Errorf("server %d joined", i)
+				_ = s.Close(ended())
+			}
+		})
+	}
+	g.log.await(t, "the leader waits 1h")
+	cancel()
+	running.Wait()
+}
+
 // TestSettings: the namespace is created from Settings. Other settings do not overwrite it; the log has both.
 func TestSettings(t *testing.T) {
 	g := newGroup(t, 3)
-	g.settings = admin.Namespace{Policy: "even"}
+	g.settings.Policy = "even"
 	g.start(0, 1, 2)
 	if err := g.servers[g.names[0]].Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	g.settings = admin.Namespace{Policy: "adaptive"}
+	g.settings.Policy = "adaptive"
 	g.start(0)
 	g.log.await(t, "Policy is even, and adaptive in Settings")
 }
@@ -368,8 +383,6 @@ func TestMoreThanNine(t *testing.T) {
 		t.Skip("it takes seconds")
 	}
 	g := newGroup(t, 10)
-	g.settings = admin.Namespace{Lease: admin.Seconds(time.Second)}
-	g.change = func(_ int, cfg *cluster.Config) { cfg.Longest = 1200 * time.Millisecond }
 	g.start(9, 0, 1, 2, 3, 4)
 	if voters := g.servers[g.names[9]].Voters(); !slices.Equal(voters, g.names[:9]) {
 		t.Errorf("voters %v, want %v", voters, g.names[:9])

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -150,19 +149,9 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// exclusive reports whether each member's name can belong to one process at a time: see "New clusters"
-// in the package's documentation.
-func exclusive(members []string) bool {
-	return len(members) <= manager.MaxPeers && !slices.ContainsFunc(members, func(name string) bool {
-		host, _, _ := net.SplitHostPort(name) // a name that is not host:port has no address
-		ip, err := netip.ParseAddr(host)
-		return err != nil || !ip.IsLoopback() || ip.Is4In6() || ip.Zone() != ""
-	})
-}
-
 // manager returns the configuration of this member's manager.
 func (c *Config) manager(members []string, listener net.Listener) manager.Config {
-	peers := &manager.Peers{Key: c.Key, Listen: c.Listen, Longest: c.Longest, Rebuild: true, Exclusive: exclusive(members)}
+	peers := &manager.Peers{Key: c.Key, Listen: c.Listen, Longest: c.Longest, Rebuild: true}
 	for _, name := range members {
 		peers.Owners = append(peers.Owners, leasehold.OwnerID(name))
 	}

@@ -55,21 +55,13 @@
 //
 // # New clusters
 //
-// A new group cannot know whether it is new. Owners of an earlier group with the same names may hold
-// leases, so the leader waits for Longest after its election before it grants any, unless no such owner
-// can exist. This is certain if all members, at most nine, have IP addresses on the loopback, are up,
-// and have just started:
+// A new group cannot know whether it is new. Owners of an earlier group, which may have had other names
+// and may be paused, may hold leases. So the leader waits for Longest after its election before it grants
+// any: 12 s by default. A restart of single servers does not wait.
 //
-//   - Only members are owners. Managers refuse others.
-//   - The name of a member is its listener's address, which no two processes of a computer have at the
-//     same time. A process closes its listener after its owner has ended.
-//   - A process becomes an owner after its manager has received the namespaces from a leader. All
-//     managers have responded that they have none. So no process of the group is an owner, and the
-//     earlier processes with their names have ended.
-//
-// An address of a network is not exclusive in this way: it may move to another computer while the
-// process that had it runs on. So the first start of such a cluster takes Longest, 12 s, longer than
-// that of one on the loopback. A restart of single servers does not.
+// With shorter leases a new cluster starts sooner, and a crash is noticed sooner. In return servers renew
+// their leases more often, and a shorter pause suspends their keys. Settings with a Lease of 2 s require a
+// Longest of 2.4 s.
 //
 // # When to run managers apart
 //

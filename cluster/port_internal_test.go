@@ -143,25 +143,6 @@ func TestAwaitMembers(t *testing.T) {
 	}
 }
 
-func TestExclusive(t *testing.T) {
-	for _, c := range []struct {
-		names string
-		want  bool
-	}{
-		{"127.0.0.1:1 127.0.0.1:2 127.0.0.2:1", true},
-		{"[::1]:1 [::1]:2 [::1]:3", true},
-		{"127.0.0.1:1 127.0.0.1:2 localhost:1", false}, // may have two addresses
-		{"127.0.0.1:1 127.0.0.1:2 10.0.0.1:1", false},
-		{"127.0.0.1:1 127.0.0.1:2 [::ffff:127.0.0.1]:3", false},
-		{"127.0.0.1:1 127.0.0.1:2 127.0.0.1", false},
-		{strings.Repeat("127.0.0.1:1 ", 10), false}, // not all vote
-	} {
-		if got := exclusive(strings.Fields(c.names)); got != c.want {
-			t.Errorf("%s: %v", c.names, got)
-		}
-	}
-}
-
 func TestInvalid(t *testing.T) {
 	valid := func() Config {
 		return Config{Namespace: "n", Self: "127.0.0.1:1", Peers: List("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")}
@@ -181,7 +162,6 @@ func TestInvalid(t *testing.T) {
 		"two states":           func(c *Config) { c.State = noState{}; c.Owner.Mover = &owner.Mover{Export: noExport} },
 		"route alone":          func(c *Config) { c.Route = leasehttp.PathSegment(1) },
 		"self is not a member": func(c *Config) { c.Self = "127.0.0.1:4" },
-		"listens elsewhere":    func(c *Config) { c.Listen = "127.0.0.1:0" },
 		"network in plaintext": func(c *Config) {
 			c.Self, c.Listen, c.Peers = "10.0.0.1:1", "127.0.0.1:0", List("10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1")
 		},

@@ -66,12 +66,6 @@ type Peers struct {
 	Rebuild bool
 	// Owners are the names of the processes that may be owners; others are refused. Default: all.
 	Owners []leasehold.OwnerID
-	// Exclusive asserts that only the processes of the managers are owners, that no process becomes
-	// an owner before NotReady has returned "", and that two processes with the same address never
-	// run at the same time. So a group whose managers are all new has no leases to wait for, and
-	// does not wait for Longest. A wrong assertion can cause two owners of a key: see package cluster,
-	// which checks it.
-	Exclusive bool
 }
 
 // A Peer is a manager of a diskless group.
@@ -113,7 +107,7 @@ func (c *Config) group() memcatalog.Config {
 	out := memcatalog.Config{
 		Self: storage.ManagerID(c.Advertise), Key: p.Key, OtherKeys: p.OtherKeys, Listen: p.Listen, Transport: p.Transport,
 		Secure: tcp.TLS != nil || inMemory,
-		Lease:  c.TTL, Epsilon: p.Epsilon, Drift: c.Drift, Longest: p.Longest, Rebuild: p.Rebuild, Exclusive: p.Exclusive,
+		Lease:  c.TTL, Epsilon: p.Epsilon, Drift: c.Drift, Longest: p.Longest, Rebuild: p.Rebuild,
 	}
 	for _, peer := range p.Members {
 		out.Peers = append(out.Peers, memcatalog.Peer{Manager: storage.ManagerID(peer.Manager), Addr: peer.Addr})

@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/cluster"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/leasemap"
@@ -34,7 +36,8 @@ func main() { // arguments: HOST:PORT of this server, and of all servers
 		_, _ = io.WriteString(w, text)
 	})
 	c, err := cluster.Join(ctx, cluster.Config{Namespace: "presence", Self: os.Args[1], Peers: cluster.List(os.Args[2:]...),
-		State: &state, Handler: mux, Route: leasehttp.PathSegment(2)})
+		State: &state, Handler: mux, Route: leasehttp.PathSegment(2),
+		Settings: admin.Namespace{Lease: admin.Seconds(2 * time.Second)}, Longest: 2400 * time.Millisecond}) // a new cluster waits for Longest
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -22,12 +22,6 @@ func (w *world) embed() {
 	}
 }
 
-// exclusive reports whether each name belongs to one process at a time: in half of the worlds in which all
-// members vote, which are those of a loopback.
-func (w *world) exclusive() bool {
-	return w.cfg.Embedded && w.cfg.Owners == w.cfg.Managers && w.Seed%2 == 0
-}
-
 // kill ends the process, with its owner.
 func (m *managerHost) kill() {
 	m.host.kill()

@@ -58,8 +58,7 @@ func newMemory(m *managerHost, now mono.Instant) *memory {
 		Lease: simTTL, Epsilon: simEpsilon, Drift: simTiming().Drift, Rand: w.NewRand(),
 	}))
 	d.council = engine.Must(council.New(council.Config{
-		Self: m.id, Process: w.Random.Uint64() | 1, Peers: ids, Longest: simTiming().Hold(),
-		Rebuild: w.cfg.Embedded, Exclusive: w.exclusive(),
+		Self: m.id, Process: w.Random.Uint64() | 1, Peers: ids, Longest: simTiming().Hold(), Rebuild: w.cfg.Embedded,
 	}))
 	d.acquire()
 	return d

@@ -37,8 +37,8 @@ const (
 	MaxPeers = 9
 )
 
-// Config configures a manager's part in its group. Peers, Key, Lease, Epsilon, Drift, Longest,
-// Rebuild and Exclusive must be the same on all managers. A manager with other values does not take part.
+// Config configures a manager's part in its group. Peers, Key, Lease, Epsilon, Drift, Longest
+// and Rebuild must be the same on all managers. A manager with other values does not take part.
 type Config struct {
 	Self  storage.ManagerID
 	Peers []Peer // all managers of the group, Self included
@@ -55,8 +55,8 @@ type Config struct {
 	// Longest bounds the time for which an owner holds a lease, on any clock. A namespace with
 	// longer leases is rejected.
 	Longest time.Duration
-	// Rebuild and Exclusive are those of package machine/memcatalog.
-	Rebuild, Exclusive bool
+	// Rebuild is that of package machine/memcatalog.
+	Rebuild bool
 
 	Clock  *clock.Clock // of the instants that Notify receives
 	Logger *slog.Logger
@@ -142,8 +142,8 @@ func (c *Config) manager(id flease.ID) string {
 // description renders the settings that all managers of a group must share.
 func (c *Config) description() string {
 	text := fmt.Sprintf("leasehold managers %q, lease %v, epsilon %v, drift %v, longest %v", c.managers(), c.Lease, c.Epsilon, c.Drift, c.Longest)
-	if c.Rebuild || c.Exclusive { // without them, the text is that of earlier versions
-		text += fmt.Sprintf(", rebuild %v, exclusive %v", c.Rebuild, c.Exclusive)
+	if c.Rebuild { // without it, the text is that of earlier versions
+		text += ", rebuild"
 	}
 	return text
 }
@@ -190,7 +190,7 @@ func (c *Config) replica() machine.Config {
 	_, _ = rand.Read(process[:]) // it never fails
 	return machine.Config{
 		Self: c.Self, Process: max(1, binary.LittleEndian.Uint64(process[:])),
-		Peers: c.managers(), Longest: c.Longest, Refresh: c.refresh(), Rebuild: c.Rebuild, Exclusive: c.Exclusive,
+		Peers: c.managers(), Longest: c.Longest, Refresh: c.refresh(), Rebuild: c.Rebuild,
 	}
 }
 

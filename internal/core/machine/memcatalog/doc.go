@@ -19,16 +19,10 @@
 // lease before it uses the remaining catalog. The wait begins when the leader has its authority: all
 // other leases were granted by earlier leaders, whose authority ended before.
 //
-// Two settings are for managers inside the owners' processes:
-//
-//   - Rebuild: the leader waits for a majority of responses instead of all. A catalog that only other
-//     managers have is lost, even if these run. All managers replace it by the leader's, which has a
-//     later term. No lease depends on it: the leader has waited until all have expired.
-//   - Exclusive: the leader does not wait if all managers have responded and all are blank. Then no
-//     process has a lease. Each response comes from the present process of a manager, so the earlier
-//     processes of all managers have ended, and no other process is an owner. And no present process
-//     was an owner before its response, because it was blank. If only one of them has a catalog, the
-//     leader waits: a lease of that process's owner may be valid.
+// A setting is for managers inside the owners' processes. Rebuild: the leader waits for a majority of
+// responses instead of all. A catalog that only other managers have is lost, even if these run. All
+// managers replace it by the leader's, which has a later term. No lease depends on it: the leader has
+// waited until all have expired.
 //
 // Why a committed catalog is not lost while a majority runs: The leader commits only while it has
 // the authority to lead, so no later leader has queried the managers yet. The managers that have

@@ -129,7 +129,7 @@ func (m *Machine) decide(now mono.Instant) {
 			newest = c
 		}
 	}
-	if !m.majority(informed) && !m.replaces(now, informed) {
+	if !m.majority(informed) && !m.replaces(now) {
 		return
 	}
 	if newest == nil {
@@ -141,16 +141,13 @@ func (m *Machine) decide(now mono.Instant) {
 
 // replaces reports whether the leader may use a catalog that may not be the newest. It emits
 // Forgotten as soon as nothing but the expiry of leases is missing.
-func (m *Machine) replaces(now mono.Instant, informed int) bool {
+func (m *Machine) replaces(now mono.Instant) bool {
 	l := m.lead
 	all := len(l.known) == len(m.cfg.Peers)
 	if !all && (!m.cfg.Rebuild || !m.majority(len(l.known))) {
 		return false
 	}
 	wait := max(0, l.expiry.Sub(now))
-	if all && informed == 0 && m.cfg.Exclusive {
-		wait = 0
-	}
 	if wait == 0 || !l.waits {
 		l.waits = true
 		m.emit(Forgotten{wait})

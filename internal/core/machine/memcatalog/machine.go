@@ -117,9 +117,6 @@ type Config struct {
 	// Rebuild: the namespaces can be created again, so a catalog that a majority does not have may be
 	// lost. Without it a leader waits for the responses of all managers.
 	Rebuild bool
-	// Exclusive: a process with a manager's name has ended before another one with this name starts,
-	// only these processes are owners, and none is an owner while it is blank.
-	Exclusive bool
 	// Retry is the retransmission interval. Default 200 ms.
 	Retry time.Duration
 	// Refresh is the interval at which the leader checks whether all managers still have the

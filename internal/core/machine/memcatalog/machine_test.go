@@ -23,7 +23,7 @@ type group struct {
 	requests int
 	lapsed   map[storage.ManagerID]bool // the shell has no authority to lead
 
-	rebuild, exclusive bool // of the configuration of managers that start
+	rebuild bool // of the configuration of managers that start
 
 	processes uint64
 }
@@ -52,7 +52,7 @@ func (g *group) restart(id storage.ManagerID) {
 	g.t.Helper()
 	g.processes++
 	m, err := memcatalog.New(memcatalog.Config{
-		Self: id, Process: g.processes, Peers: names(len(g.members)), Longest: longest, Rebuild: g.rebuild, Exclusive: g.exclusive,
+		Self: id, Process: g.processes, Peers: names(len(g.members)), Longest: longest, Rebuild: g.rebuild,
 	})
 	if err != nil {
 		g.t.Fatal(err)
@@ -380,53 +380,6 @@ func TestMinorityDoesNotRebuild(t *testing.T) {
 	g.lead("a", 1)
 	g.pass("a", time.Minute)
 	g.expect()
-}
-
-// newExclusive returns a group whose processes are the only owners.
-func newExclusive(t *testing.T) *group {
-	g := newGroup(t, 3)
-	g.rebuild, g.exclusive = true, true
-	for _, id := range names(3) {
-		g.restart(id)
-	}
-	return g
-}
-
-// If all managers are blank, no owner has a lease.
-func TestExclusiveBegins(t *testing.T) {
-	g := newExclusive(t)
-	g.down["c"] = true
-	g.lead("a", 1)
-	g.pass("a", time.Second)
-	g.expect("a: memory lost")
-	g.down["c"] = false
-	g.pass("a", time.Second)
-	g.expect("a: waits no longer", "a: loaded 1.1")
-}
-
-// A manager that does not respond, or has a catalog, may be in the process of an owner with leases.
-func TestExclusiveWaits(t *testing.T) {
-	for name, blank := range map[string]bool{"for a manager that is down": true, "although all respond, because one has a catalog": false} {
-		t.Run(name, func(t *testing.T) {
-			g := newExclusive(t)
-			g.lead("a", 1)
-			g.events = nil
-			g.restart("a")
-			g.restart("b")
-			if blank {
-				g.restart("c")
-				g.down["c"] = true
-			}
-			g.lead("a", 2)
-			g.expect("a: memory lost")
-			g.pass("a", longest-1)
-			g.expect()
-			g.pass("a", 1)
-			if len(g.events) != 2 {
-				t.Errorf("actions %q, want the catalog", g.events)
-			}
-		})
-	}
 }
 
 // The leader soon sends the catalog to a restarted manager.
