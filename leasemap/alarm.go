@@ -29,15 +29,16 @@ type AlarmStore interface {
 // name calls Config.OnAlarm. The alarm moves with the value, is saved with it, and ends with it.
 func (e *Entry[V]) Alarm(at time.Time) { e.alarm, e.alarmed = at, true }
 
-// alarms are the pending alarms of the entries in memory.
+// alarms are the pending alarms of the entries in memory, as long as those are in their shards.
 type alarms[V any] struct {
 	wake chan struct{} // when there is a new first one
 
-	mu      sync.Mutex
-	pending map[*entry[V]]*alarm[V]
-	queue   alarmQueue[V] // those that are not being fired
+	mu    sync.Mutex
+	queue alarmQueue[V] // those that are not being fired
 }
 
+// An alarm belongs to a value: it stays in its entry until the value has another or is removed, also after the entry has
+// left its shard, so that write-behind saves it.
 type alarm[V any] struct {
 	entry *entry[V]
 	name  string
@@ -47,47 +48,53 @@ type alarm[V any] struct {
 	index int           // in the queue; -1 while it is fired
 }
 
-func newAlarms[V any]() *alarms[V] {
-	return &alarms[V]{wake: make(chan struct{}, 1), pending: make(map[*entry[V]]*alarm[V])}
-}
+func newAlarms[V any]() *alarms[V] { return &alarms[V]{wake: make(chan struct{}, 1)} }
 
-// alarmOf returns the alarm of a locked entry, zero if it has none.
-func (m *Map[V]) alarmOf(e *entry[V]) time.Time {
-	if m.alarms == nil {
-		return time.Time{}
-	}
-	m.alarms.mu.Lock()
-	defer m.alarms.mu.Unlock()
-	if a := m.alarms.pending[e]; a != nil {
+// alarmAt returns the time of the alarm of a locked entry, zero if it has none.
+func (e *entry[V]) alarmAt() time.Time {
+	if a := e.alarm.Load(); a != nil {
 		return a.at
 	}
 	return time.Time{}
 }
 
-// setAlarm sets or removes the alarm of an entry.
+// setAlarm sets or removes the alarm of a locked entry.
 func (m *Map[V]) setAlarm(e *entry[V], name string, at time.Time) {
-	if m.alarms == nil {
+	old := e.alarm.Load()
+	if at.IsZero() && old == nil || old != nil && old.at.Equal(at) {
 		return
 	}
-	s := m.alarms
+	m.alarms.drop(e)
+	var a *alarm[V]
+	if !at.IsZero() {
+		a = &alarm[V]{entry: e, name: name, at: at, next: at, index: -1}
+	}
+	e.alarm.Store(a)
+	m.alarms.schedule(e)
+}
+
+// schedule queues the alarm of an entry, unless the entry has left its shard.
+func (s *alarms[V]) schedule(e *entry[V]) {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.pending[e]
-	switch {
-	case at.IsZero() && a == nil, a != nil && a.at.Equal(at):
+	if a := e.alarm.Load(); a != nil && a.index < 0 && !e.removed.Load() {
+		s.push(a)
+	}
+}
+
+// drop removes the alarm of an entry from the queue.
+func (s *alarms[V]) drop(e *entry[V]) {
+	if s == nil {
 		return
-	case at.IsZero():
-		delete(s.pending, e)
-		if a.index >= 0 {
-			heap.Remove(&s.queue, a.index)
-		}
-		return
-	case a != nil && a.index >= 0:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := e.alarm.Load(); a != nil && a.index >= 0 {
 		heap.Remove(&s.queue, a.index)
 	}
-	a = &alarm[V]{entry: e, name: name, at: at, next: at}
-	s.pending[e] = a
-	s.push(a)
 }
 
 func (s *alarms[V]) push(a *alarm[V]) {
@@ -118,7 +125,7 @@ func (s *alarms[V]) due(now time.Time) (due []*alarm[V], wait time.Duration) {
 func (s *alarms[V]) again(a *alarm[V], now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending[a.entry] == a {
+	if a.entry.alarm.Load() == a && !a.entry.removed.Load() {
 		a.retry = min(max(2*a.retry, minAlarmRetry), maxAlarmRetry)
 		a.next = now.Add(a.retry)
 		s.push(a)

@@ -161,3 +161,87 @@ func TestAlarmSurvivesCrash(t *testing.T) {
 		})
 	}
 }
+
+func ignoreAlarm(context.Context, string, *Entry[string]) error { return nil }
+
+// wantStoredAlarm checks whether the store has an alarm for a name.
+func (d *disk) wantStoredAlarm(t *testing.T, name, value string) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r := d.rows[name]; string(r.Value) != value || r.Alarm.IsZero() {
+		t.Errorf("%s is stored as %q with an alarm at %v, want %q with an alarm", name, r.Value, r.Alarm, value)
+	}
+}
+
+// A value keeps its alarm in the store if the next owner replaces it without having read it.
+func TestSetAfterTakeoverKeepsAlarm(t *testing.T) {
+	d := newDisk()
+	cfg := plain(d)
+	cfg.OnAlarm = ignoreAlarm
+	r := newRealm(t, 2, cfg)
+	r.servers[0].setAlarmIn(t, "x", "1", time.Hour)
+	r.grant(1, nil)
+	r.servers[1].mustSet(t, "x", "2")
+	d.wantStoredAlarm(t, "x", "2")
+}
+
+// A change that is saved after its lease has ended does not remove the alarm from the store.
+func TestUnsavedChangeKeepsAlarm(t *testing.T) {
+	d, lost := newDisk(), new(losses)
+	cfg := plain(d)
+	cfg.OnAlarm, cfg.WriteBehind = ignoreAlarm, &WriteBehind{OnLost: lost.add}
+	r := newRealm(t, 2, cfg)
+	s := r.servers[0]
+	s.setAlarmIn(t, "x", "1", time.Hour)
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.mustSet(t, "x", "2")
+	r.grant(1, nil)
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.wantStoredAlarm(t, "x", "2")
+	lost.want(t)
+}
+
+// A server without OnAlarm keeps the alarms of the values that it loads, in the store and in a move.
+func TestMapWithoutOnAlarmKeepsAlarms(t *testing.T) {
+	d := newDisk()
+	r := newRealm(t, 2, plain(d))
+	a := r.servers[0]
+	a.alarms = newAlarms[string]()
+	a.setAlarmIn(t, "x", "1", time.Hour)
+	a.setAlarmIn(t, "y", "1", time.Hour)
+	a.alarms = nil
+	for range 2 {
+		r.grant(1, nil)
+		for _, name := range []string{"x", "y"} {
+			if _, err := r.servers[1].Touch(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.move(t.Context(), 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		a.mustSet(t, "y", "1")
+	}
+	d.wantStoredAlarm(t, "x", "1")
+	d.wantStoredAlarm(t, "y", "1")
+}
+
+// An entry that has left its shard during the operation that sets its alarm is not fired.
+func TestAlarmOfRemovedEntry(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{OnAlarm: ignoreAlarm})
+	s := r.servers[0]
+	_, err := s.Do(t.Context(), "x", func(e *Entry[string]) error {
+		e.Alarm(time.Now().Add(time.Second))
+		r.grant(1, nil)
+		return nil
+	})
+	wantKind(t, err, leasehold.ErrIndeterminate)
+	if n := len(s.alarms.queue); n > 0 {
+		t.Errorf("%d alarms are queued", n)
+	}
+}

@@ -54,6 +54,8 @@ type Config[V any] struct {
 	// again, with backoff. It is called at least once, also after a crash of the server if the map has an [AlarmStore], then within
 	// ten seconds of the takeover, and never on two servers at once while the lease is held: effects outside of the map must carry the generation of the
 	// lease. The context ends when the map is closed. Several names may have their alarms at once. A map of New has no alarms.
+	// A server without OnAlarm, as there are during its introduction, keeps the alarms of values that it has loaded. A Set of
+	// another value ends its alarm there.
 	OnAlarm func(ctx context.Context, name string, e *Entry[V]) error
 
 	// Resident runs in a goroutine for each name with a value, on the server that owns it and as long as it does: from the

@@ -223,7 +223,7 @@ func (x *sender[V]) encode(ctx context.Context, s *shard[V], key leasehold.Key, 
 	if dirty {
 		head = appendUnsaved(head, x.m.unsavedFor())
 	}
-	if at := x.m.alarmOf(e); !at.IsZero() {
+	if at := e.alarmAt(); !at.IsZero() {
 		head = appendAlarm(head, at)
 	}
 	record, err := x.m.cfg.Encode(appendVersion(head, e.version, e.ttl(now)), &e.value)

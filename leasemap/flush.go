@@ -155,7 +155,7 @@ func (m *Map[V]) take(b *batch[V], item queued[V]) {
 	}
 	r := Record{Name: item.name, Key: m.cfg.Key(item.name), Token: m.token(item.shard, e.generation)}
 	if now := m.now(); e.version.Exists() && !e.expired(now) {
-		r.Version, r.TTL, r.Alarm = e.version, e.ttl(now), m.alarmOf(e)
+		r.Version, r.TTL, r.Alarm = e.version, e.ttl(now), e.alarmAt()
 		if err := m.encodeInto(&r, &e.value); err != nil {
 			e.state.Store(clean)
 			b.invalid = append(b.invalid, lostChange{item.name, err})

@@ -20,7 +20,6 @@ type staged[V any] struct {
 	m     *Map[V]
 	parts map[int]map[string]*entry[V]
 	dirty map[string]time.Duration // unsaved names, with the instants of their changes
-	alarm map[string]time.Time
 	count int
 	once  sync.Once // of install or discard
 }
@@ -33,7 +32,7 @@ type staging interface {
 }
 
 func (m *Map[V]) stage() staging {
-	return &staged[V]{m: m, parts: make(map[int]map[string]*entry[V]), dirty: make(map[string]time.Duration), alarm: make(map[string]time.Time)}
+	return &staged[V]{m: m, parts: make(map[int]map[string]*entry[V]), dirty: make(map[string]time.Duration)}
 }
 
 // receive stages values until the lease is granted. Of two records of a name the later
@@ -107,7 +106,6 @@ func (a *staged[V]) add(data []byte) error {
 	}
 	_, known := part[r.name]
 	delete(a.dirty, r.name)
-	delete(a.alarm, r.name)
 	if r.deleted && !r.unsaved {
 		if known {
 			delete(part, r.name)
@@ -122,14 +120,14 @@ func (a *staged[V]) add(data []byte) error {
 		}
 		a.dirty[r.name] = m.now() - r.age
 	}
-	if !r.alarm.IsZero() {
-		if m.alarms == nil {
-			return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the value has an alarm, and this server has no OnAlarm, so the source keeps the range")
-		}
-		a.alarm[r.name] = r.alarm
+	if !r.alarm.IsZero() && m.alarms == nil && !m.cfg.storesAlarms() {
+		return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the value has an alarm, and this server has neither OnAlarm nor an AlarmStore, so the source keeps the range")
 	}
 	e := &entry[V]{version: r.version, known: m.cfg.Store != nil}
 	e.setTTL(m.now(), r.left)
+	if !r.alarm.IsZero() {
+		e.alarm.Store(&alarm[V]{entry: e, name: r.name, at: r.alarm, next: r.alarm, index: -1})
+	}
 	if !r.deleted {
 		if err := m.cfg.Decode(r.value, &e.value); err != nil {
 			return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the value cannot be decoded: %w", err)
@@ -139,7 +137,6 @@ func (a *staged[V]) add(data []byte) error {
 		switch {
 		case m.room():
 		case m.cfg.Store != nil && !r.unsaved:
-			delete(a.alarm, r.name)
 			return nil // the first operation loads it
 		case !r.unsaved || !a.drop():
 			return leasehold.Errorf(opImport, leasehold.ErrLimit, r.name, "the map has %d names already", m.cfg.Max)
@@ -156,7 +153,6 @@ func (a *staged[V]) drop() bool {
 		for name := range part {
 			if _, unsaved := a.dirty[name]; !unsaved {
 				delete(part, name)
-				delete(a.alarm, name)
 				a.count--
 				return true
 			}
@@ -196,7 +192,7 @@ func (s *shard[V]) install(a *staged[V], l leasehold.Lease, part map[string]*ent
 		}
 		e.generation = l.Generation
 		s.entries[name] = e
-		m.setAlarm(e, name, a.alarm[name])
+		m.alarms.schedule(e)
 		if since, is := a.dirty[name]; is {
 			m.markUnsaved(s, e, name, since)
 		}

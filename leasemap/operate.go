@@ -96,10 +96,11 @@ func (m *Map[V]) executeLocked(ctx context.Context, s *shard[V], e *entry[V], o 
 	return m.apply(ctx, s, e, o)
 }
 
-// prepare loads the value of an operation. One that replaces any value does not need it.
+// prepare loads the value of an operation. One that replaces any value does not need it, unless the value can have an
+// alarm, which stays.
 func (m *Map[V]) prepare(ctx context.Context, s *shard[V], e *entry[V], o *operation[V]) error {
 	conditional := slices.ContainsFunc(o.options, func(option Option) bool { return option.conditional })
-	if o.do == nil && o.change == nil && !conditional {
+	if o.do == nil && o.change == nil && !conditional && m.alarms == nil {
 		return validateName(opUpdate, o.name)
 	}
 	return m.load(ctx, s, e, opUpdate, o.name, o.lease)
@@ -115,6 +116,7 @@ func (m *Map[V]) executeFull(s *shard[V], o *operation[V], full error) (err erro
 	if s.find(o.name) != nil {
 		return errReplaced // added meanwhile
 	}
+	empty.removed.Store(true)                        // its alarm is not scheduled
 	err = m.apply(context.Background(), s, empty, o) // there is no store
 	if err == nil && empty.version.Exists() {
 		err = full
@@ -129,7 +131,7 @@ func (m *Map[V]) apply(ctx context.Context, s *shard[V], e *entry[V], o *operati
 	next := Version{o.lease.Generation, m.first + s.writes.Add(1)}
 	work.Next, work.Lease, work.ttl = next, o.lease, m.cfg.TTL
 	if existed {
-		work.Value, work.Version, work.alarm = e.value, e.version, m.alarmOf(e)
+		work.Value, work.Version, work.alarm = e.value, e.version, e.alarmAt()
 	}
 	if err := m.applyOptions(work, o); err != nil {
 		return err
@@ -165,7 +167,7 @@ func (m *Map[V]) apply(ctx context.Context, s *shard[V], e *entry[V], o *operati
 		e.value, e.version = work.Value, next
 		m.setTTL(e, work.ttl)
 	}
-	if m.alarms != nil && e.version.Exists() {
+	if e.version.Exists() {
 		m.setAlarm(e, o.name, work.alarm)
 	}
 	e.known = m.cfg.Store != nil

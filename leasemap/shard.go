@@ -53,6 +53,8 @@ type entry[V any] struct {
 	state atomic.Uint32 // in write-behind: clean, unsaved, ...
 	known bool          // the value, or that there is none, is that of the store; only with a store
 
+	alarm atomic.Pointer[alarm[V]] // nil without one; written under the entry's lock
+
 	version Version // zero without a value
 	value   V
 }
@@ -177,7 +179,7 @@ func (m *Map[V]) remove(s *shard[V], name string, e *entry[V]) {
 	}
 	e.removed.Store(true)
 	m.endResident(e, name)
-	m.setAlarm(e, name, time.Time{})
+	m.alarms.drop(e)
 	m.count.Add(-1)
 	if delete(s.entries, name); len(s.entries) == 0 {
 		s.entries = nil // maps do not shrink
