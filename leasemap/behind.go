@@ -16,8 +16,8 @@ import (
 type WriteBehind struct {
 	// Interval is the time after which a changed value is saved. Default 1 s.
 	Interval time.Duration
-	// Batch is the maximum number of values in one call of the store. As many are saved at once,
-	// without waiting for Interval. Default 500.
+	// Batch is the maximum number of values in one call of the store, fewer if they are large or after a failure. As many
+	// are saved at once, without waiting for Interval. Default 500.
 	Batch int
 
 	// MaxAge is the window of loss. While a change is unsaved for longer, because the store is slow or
@@ -44,8 +44,8 @@ func (w *WriteBehind) validate(maxNames int) error {
 	return nil
 }
 
-// The states of an entry in write-behind. Operations, which hold the entry's lock, go from clean to
-// unsaved, and from saving to changed. The flusher goes from unsaved to saving under that lock, and later
+// The states of an entry in write-behind. Operations, which hold the entry's and the shard's locks, go from clean to
+// unsaved, and from saving to changed. The flusher goes from unsaved to saving under the shard's lock, and later
 // to clean, or back to unsaved.
 const (
 	clean   = iota
@@ -66,6 +66,7 @@ type queued[V any] struct {
 // Batches stay in the queue until they are saved.
 type queue[V any] struct {
 	flushing chan struct{} // semaphore of the flusher
+	limit    int           // of records in a call of the store; only the flusher uses it
 	wake     chan struct{} // of the flusher, when there is a first entry or a batch
 
 	count  atomic.Int64 // len(items)
@@ -73,14 +74,14 @@ type queue[V any] struct {
 
 	mu    sync.Mutex
 	items []queued[V]
-	freed chan struct{} // closed after the next batch
+	freed chan struct{} // closed after the next attempt to save a batch
 }
 
-func newQueue[V any]() *queue[V] {
-	return &queue[V]{flushing: make(chan struct{}, 1), wake: make(chan struct{}, 1), freed: make(chan struct{})}
+func newQueue[V any](limit int) *queue[V] {
+	return &queue[V]{limit: limit, flushing: make(chan struct{}, 1), wake: make(chan struct{}, 1), freed: make(chan struct{})}
 }
 
-// markUnsaved queues a locked entry that has changed.
+// markUnsaved queues an entry that has changed. Its lock, unless it is new, and the shard's are held.
 func (m *Map[V]) markUnsaved(s *shard[V], e *entry[V], name string, since time.Duration) {
 	if !e.change() {
 		return // it is in the queue
@@ -110,10 +111,13 @@ func (q *queue[V]) rouse() {
 	}
 }
 
-// admit waits until the queue has room for a change and no change is too old.
-func (m *Map[V]) admit(ctx context.Context, name string) error {
+// admit waits until the queue has room for a change and no change is too old. It does not wait for names of other servers.
+func (m *Map[V]) admit(ctx context.Context, key leasehold.Key, name string) error {
 	q := m.unsaved
 	for m.congested() {
+		if _, ok := m.leases.Check(key); !ok {
+			return m.refuse(opUpdate, name, key, notOwned)
+		}
 		q.mu.Lock()
 		freed := q.freed
 		q.mu.Unlock()

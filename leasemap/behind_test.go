@@ -305,7 +305,7 @@ func TestInvalidValue(t *testing.T) {
 	})
 }
 
-// A long operation on a name delays no other name.
+// A long operation delays no save, not even of its own name: the value before the operation is saved.
 func TestLongOperation(t *testing.T) {
 	behind(t, nil, func(t *testing.T, d *disk, r *realm, _ *losses) {
 		s := r.servers[0]
@@ -320,9 +320,12 @@ func TestLongOperation(t *testing.T) {
 			}
 		}()
 		time.Sleep(time.Second)
-		synctest.Wait()
-		if d.has("x") != "1" || d.has("slow") != "" {
+		s.wantUnsaved(t, 0)
+		if d.has("x") != "1" || d.has("slow") != "1" {
 			t.Errorf("stored: %q and %q", d.has("x"), d.has("slow"))
+		}
+		if err := s.finish(t.Context()); err != nil {
+			t.Error(err)
 		}
 		<-done
 		time.Sleep(2 * time.Second)
@@ -330,5 +333,117 @@ func TestLongOperation(t *testing.T) {
 		if d.has("slow") != "2" {
 			t.Errorf("stored: %q", d.has("slow"))
 		}
+	})
+}
+
+// A value that cannot be encoded is reported once, also while the store fails.
+func TestInvalidValueDuringOutage(t *testing.T) {
+	behind(t, nil, func(t *testing.T, d *disk, r *realm, lost *losses) {
+		s := r.servers[0]
+		d.set(nil, func([]Record) error { return errLost })
+		s.mustSet(t, "huge", strings.Repeat("x", maxRecord))
+		s.mustSet(t, "x", "1")
+		time.Sleep(3 * time.Second)
+		lost.want(t, "huge")
+		d.set(nil, nil)
+		time.Sleep(3 * time.Second)
+		s.wantUnsaved(t, 0)
+		lost.want(t, "huge")
+	})
+}
+
+// The calls of the store are limited in bytes, and become smaller after a failure.
+func TestLargeBatch(t *testing.T) {
+	behind(t, func(w *WriteBehind) { w.Batch = 500 }, func(t *testing.T, d *disk, r *realm, lost *losses) {
+		s := r.servers[0]
+		large := strings.Repeat("x", 3<<20)
+		for i := range 20 {
+			s.mustSet(t, fmt.Sprint("large ", i), large)
+		}
+		time.Sleep(time.Second)
+		s.wantUnsaved(t, 0)
+		if n := len(d.batches); n != 7 {
+			t.Errorf("%d calls, want 7: 3 values are more than 8 MiB", n)
+		}
+		d.set(nil, func(batch []Record) error {
+			if len(batch) > 30 {
+				return errLost
+			}
+			return nil
+		})
+		for i := range 100 {
+			s.mustSet(t, fmt.Sprint("small ", i), "1")
+		}
+		time.Sleep(9 * time.Second)
+		s.wantUnsaved(t, 0)
+		lost.want(t)
+	})
+}
+
+// A change that has moved while the source saved it is not lost, whatever the result.
+func TestMoveDuringSave(t *testing.T) {
+	behind(t, nil, func(t *testing.T, d *disk, r *realm, lost *losses) {
+		a, b := r.servers[0], r.servers[1]
+		a.mustSet(t, "x", "1")
+		hang := make(chan struct{})
+		d.set(nil, func([]Record) error { <-hang; return errLost })
+		time.Sleep(time.Second)
+		synctest.Wait() // the source saves
+		if err := r.move(t.Context(), 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		close(hang)
+		synctest.Wait()
+		d.set(nil, nil)
+		time.Sleep(10 * time.Second)
+		a.wantUnsaved(t, 0)
+		b.wantUnsaved(t, 0)
+		b.has(t, "x", "1")
+		lost.want(t)
+	})
+}
+
+// An operation on a name of another server does not wait for the store, and none waits after Close.
+func TestWhoWaitsForTheStore(t *testing.T) {
+	behind(t, func(w *WriteBehind) { w.Max = 1 }, func(t *testing.T, d *disk, r *realm, lost *losses) {
+		s := r.servers[0]
+		d.set(nil, func([]Record) error { return errLost })
+		s.mustSet(t, "x", "1")
+		waits := make(chan error, 1)
+		set := func() {
+			_, err := s.Set(t.Context(), "y", "1")
+			waits <- err
+		}
+		go set()
+		synctest.Wait()
+		r.grant(-1, nil)
+		time.Sleep(time.Second) // the next attempt
+		wantKind(t, <-waits, leasehold.ErrNotOwner)
+		r.grant(0, nil)
+		go set()
+		synctest.Wait()
+		wantKind(t, s.finish(t.Context()), leasehold.ErrUnavailable)
+		if err := <-waits; err != nil {
+			t.Error(err)
+		}
+		lost.want(t, "x")
+		d.set(nil, nil)
+	})
+}
+
+// A call of Flush that runs while the map is closed does no harm.
+func TestFlushDuringClose(t *testing.T) {
+	behind(t, nil, func(t *testing.T, d *disk, r *realm, _ *losses) {
+		s := r.servers[0]
+		s.mustSet(t, "x", "1")
+		hang := make(chan struct{})
+		d.set(nil, func([]Record) error { <-hang; return errLost })
+		done := make(chan error, 1)
+		go func() { done <- s.Flush(t.Context()) }()
+		synctest.Wait()
+		wantKind(t, s.abandon(), leasehold.ErrUnavailable)
+		close(hang)
+		wantKind(t, <-done, leasehold.ErrUnavailable)
+		s.wantUnsaved(t, 0)
 	})
 }

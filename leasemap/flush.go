@@ -14,7 +14,8 @@ import (
 const (
 	opFlush = "flush map"
 
-	concurrentSaves = 2 // calls of the store with a batch each
+	concurrentSaves = 2       // calls of the store
+	maxSaveBytes    = 8 << 20 // of the values in one, without the last
 	forever         = time.Duration(1<<63 - 1)
 )
 
@@ -24,15 +25,19 @@ func (m *Map[V]) Flush(ctx context.Context) error {
 	if m.unsaved == nil {
 		return nil
 	}
+	var first error
 	for left := int(m.unsaved.count.Load()); left > 0; {
-		n, err := m.flushBatch(ctx, true)
-		if err != nil {
-			return leasehold.Errorf(opFlush, leasehold.ErrUnavailable, "", "%d changes are not saved: %w", m.unsaved.count.Load(), err)
+		b, err := m.flushBatch(ctx)
+		if first == nil {
+			first = err
 		}
-		if n == 0 {
+		if b.done() == 0 {
 			break
 		}
-		left -= n
+		left -= b.queued
+	}
+	if first != nil {
+		return leasehold.Errorf(opFlush, leasehold.ErrUnavailable, "", "%d changes are not saved: %w", m.unsaved.count.Load(), first)
 	}
 	return nil
 }
@@ -50,7 +55,7 @@ func (m *Map[V]) runSaver(ctx context.Context) {
 		}
 		wait := m.untilDue()
 		for wait <= 0 {
-			if n, err := m.flushBatch(ctx, false); n == 0 || err != nil {
+			if b, err := m.flushBatch(ctx); b.done() == 0 || err != nil {
 				wait = m.cfg.WriteBehind.Interval // before the next attempt
 				break
 			}
@@ -71,13 +76,16 @@ func (m *Map[V]) untilDue() time.Duration {
 	return m.cfg.WriteBehind.Interval - m.unsavedFor()
 }
 
-// A batch is the first part of the queue: the batches of the next calls of the store.
+// A batch is the first part of the queue: the next calls of the store, at once.
 type batch[V any] struct {
-	queued  int          // number of items of the queue
-	saving  []pending[V] // sorted by name
-	later   []queued[V]  // are in use by an operation
-	invalid []lostChange // cannot be saved
+	queued  int            // number of items of the queue
+	saving  [][]pending[V] // a call each; sorted by name
+	later   []queued[V]    // stay in the queue
+	invalid []lostChange   // cannot be saved
 }
+
+// done returns the number of items that have left the queue.
+func (b *batch[V]) done() int { return b.queued - len(b.later) }
 
 // pending is an entry in a batch.
 type pending[V any] struct {
@@ -91,123 +99,136 @@ type lostChange struct {
 	err  error
 }
 
-// flushBatch saves a batch, and returns the number of items that have left the queue. If wait is set it waits for
-// operations that use an entry.
-func (m *Map[V]) flushBatch(ctx context.Context, wait bool) (int, error) {
+// flushBatch saves a batch. What the store has not saved goes to the end of the queue.
+func (m *Map[V]) flushBatch(ctx context.Context) (*batch[V], error) {
+	q := m.unsaved
 	select {
-	case m.unsaved.flushing <- struct{}{}:
+	case q.flushing <- struct{}{}:
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return new(batch[V]), context.Cause(ctx)
 	}
-	defer func() { <-m.unsaved.flushing }()
-	b, err := m.takeBatch(ctx, wait)
+	defer func() { <-q.flushing }()
+	b := m.takeBatch()
+	err := m.saveBatch(ctx, b)
 	if err == nil {
-		err = m.saveBatch(ctx, b)
-	}
-	if err != nil {
-		for _, p := range b.saving {
-			p.entry.state.Store(unsaved)
-		}
-		return 0, err
+		q.limit = min(2*q.limit, m.cfg.WriteBehind.Batch)
+	} else {
+		q.limit = max(1, q.limit/2) // the call may have been too large
 	}
 	m.dequeue(b)
 	for _, l := range b.invalid {
 		m.cfg.WriteBehind.OnLost([]string{l.name}, l.err)
 	}
-	return b.queued - len(b.later), nil
+	return b, err
 }
 
 // takeBatch encodes the first entries of the queue, up to one whose name is in the batch already: an entry of an
 // earlier tenure.
-func (m *Map[V]) takeBatch(ctx context.Context, wait bool) (*batch[V], error) {
+func (m *Map[V]) takeBatch() *batch[V] {
 	q, b := m.unsaved, new(batch[V])
 	q.mu.Lock()
-	items := q.items[:min(len(q.items), concurrentSaves*m.cfg.WriteBehind.Batch)]
+	items := q.items
 	q.mu.Unlock()
-	taken := make(map[string]bool, len(items))
+	taken := make(map[string]bool)
+	var call []pending[V]
+	bytes := 0
 	for _, item := range items {
-		if taken[item.name] {
+		if taken[item.name] || len(b.saving) == concurrentSaves {
 			break
 		}
 		taken[item.name] = true
 		b.queued++
-		if !item.entry.tryLock() {
-			if !wait {
-				b.later = append(b.later, item)
-				continue
-			}
-			if err := item.entry.lock(ctx, &item.shard.mu); err != nil {
-				return b, err
-			}
+		r, dirty, err := m.take(item)
+		if err != nil {
+			b.invalid = append(b.invalid, lostChange{item.name, err})
+			continue
 		}
-		m.take(b, item)
-		item.entry.unlock(&item.shard.mu)
+		if !dirty {
+			continue
+		}
+		call = append(call, pending[V]{item, r})
+		if bytes += len(r.Value); len(call) >= q.limit || bytes >= maxSaveBytes {
+			b.saving = append(b.saving, call)
+			call, bytes = nil, 0
+		}
 	}
-	slices.SortFunc(b.saving, func(a, b pending[V]) int { return cmp.Compare(a.Name, b.Name) })
-	return b, nil
+	if len(call) > 0 {
+		b.saving = append(b.saving, call)
+	}
+	for _, call := range b.saving {
+		slices.SortFunc(call, func(a, b pending[V]) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return b
 }
 
-// take encodes a locked entry, unless it is clean: its second item in the queue, or its lease has moved.
-func (m *Map[V]) take(b *batch[V], item queued[V]) {
-	e := item.entry
+// take encodes an entry, unless it is clean: its second item in the queue, or its lease has moved. It does not wait for
+// the entry's lock, which an operation holds while the application's function runs.
+func (m *Map[V]) take(item queued[V]) (r Record, dirty bool, err error) {
+	e, s := item.entry, item.shard
+	s.mu.Lock()
 	if !e.state.CompareAndSwap(unsaved, saving) {
-		return
+		s.mu.Unlock()
+		return r, false, nil
 	}
-	r := Record{Name: item.name, Key: m.cfg.Key(item.name), Token: m.token(item.shard, e.generation)}
-	if now := m.now(); e.version.Exists() && !e.expired(now) {
+	r = Record{Name: item.name, Key: m.cfg.Key(item.name), Token: m.token(s, e.generation)}
+	value, now := e.value, m.now()
+	exists := e.version.Exists() && !e.expired(now)
+	if exists {
 		r.Version, r.TTL, r.Alarm = e.version, e.ttl(now), e.alarmAt()
-		if err := m.encodeInto(&r, &e.value); err != nil {
-			e.state.Store(clean)
-			b.invalid = append(b.invalid, lostChange{item.name, err})
-			return
-		}
 	}
-	b.saving = append(b.saving, pending[V]{item, r})
+	s.mu.Unlock()
+	if exists {
+		err = m.encodeInto(&r, &value)
+	}
+	if err != nil {
+		e.saved()
+	}
+	return r, true, err
+}
+
+// saved ends the save of an entry.
+func (e *entry[V]) saved() {
+	if !e.state.CompareAndSwap(saving, clean) {
+		e.state.CompareAndSwap(changed, unsaved)
+	}
 }
 
 // saveBatch saves a batch and sets the states of its entries.
-func (m *Map[V]) saveBatch(ctx context.Context, b *batch[V]) error {
-	if len(b.saving) == 0 {
-		return nil
-	}
-	refused, err := m.saveAll(ctx, b)
-	if err != nil {
-		return err
-	}
-	for _, p := range b.saving {
-		if slices.Contains(refused, p.Name) {
-			m.refused(b, p)
-			continue
-		}
-		if !p.entry.state.CompareAndSwap(saving, clean) {
-			p.entry.state.CompareAndSwap(changed, unsaved)
-		}
-	}
-	return nil
-}
-
-// saveAll calls the store with all records, several times at once, and returns the refused names.
-func (m *Map[V]) saveAll(ctx context.Context, b *batch[V]) (refused []string, err error) {
+func (m *Map[V]) saveBatch(ctx context.Context, b *batch[V]) (err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	for part := range slices.Chunk(b.records(), m.cfg.WriteBehind.Batch) {
+	for _, call := range b.saving {
 		all.Go(func() {
-			r, invalid, failed := m.saveRecords(ctx, part)
+			records := make([]Record, len(call))
+			for i, p := range call {
+				records[i] = p.Record
+			}
+			refused, invalid, failed := m.saveRecords(ctx, records)
 			mu.Lock()
 			defer mu.Unlock()
-			refused, b.invalid, err = append(refused, r...), append(b.invalid, invalid...), errors.Join(err, failed)
+			err = errors.Join(err, failed)
+			b.invalid = append(b.invalid, invalid...)
+			for _, p := range call {
+				switch {
+				case failed != nil:
+					b.postpone(p)
+				case slices.Contains(refused, p.Name):
+					m.refused(b, p)
+				default:
+					p.entry.saved()
+				}
+			}
 		})
 	}
 	all.Wait()
-	return refused, err
+	return err
 }
 
-func (b *batch[V]) records() []Record {
-	records := make([]Record, len(b.saving))
-	for i, p := range b.saving {
-		records[i] = p.Record
+// postpone leaves a change in the queue, unless it has moved meanwhile.
+func (b *batch[V]) postpone(p pending[V]) {
+	if s := &p.entry.state; s.CompareAndSwap(saving, unsaved) || s.CompareAndSwap(changed, unsaved) {
+		b.later = append(b.later, p.queued)
 	}
-	return records
 }
 
 // saveRecords calls the store's Save. If the store rejects the batch as invalid, it finds the invalid records.
@@ -235,17 +256,16 @@ func (m *Map[V]) saveRecords(ctx context.Context, records []Record) (refused []s
 // has learned whether the value has moved there, the change stays in the queue.
 func (m *Map[V]) refused(b *batch[V], p pending[V]) {
 	e := p.entry
-	lease, held := m.leases.Check(m.cfg.Key(p.name))
-	switch {
-	case e.state.Load() == clean: // it has moved
-	case e.removed.Load() || held && lease.Generation == p.Token.Generation:
-		e.state.Store(clean)
-		p.shard.discard(m, p.name, e)
-		b.invalid = append(b.invalid, lostChange{p.name, leasehold.Errorf(opFlush, leasehold.ErrStale, p.name, "%s", superseded)})
-	default:
-		e.state.Store(unsaved)
-		b.later = append(b.later, p.queued)
+	lease, held := m.leases.Check(p.Key)
+	if !e.removed.Load() && (!held || lease.Generation != p.Token.Generation) {
+		b.postpone(p)
+		return
 	}
+	if e.state.Swap(clean) == clean {
+		return // it has moved
+	}
+	p.shard.discard(m, p.name, e)
+	b.invalid = append(b.invalid, lostChange{p.name, leasehold.Errorf(opFlush, leasehold.ErrStale, p.name, "%s", superseded)})
 }
 
 // discard removes an entry that must not be used any more. It does not wait for operations on it.
@@ -260,11 +280,11 @@ func (m *Map[V]) dequeue(b *batch[V]) {
 	q := m.unsaved
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	clear(q.items[:b.queued]) // releases the entries
-	q.items = q.items[b.queued:]
-	for _, item := range b.later {
-		item.since = m.now()
-		q.items = append(q.items, item)
+	taken := min(b.queued, len(q.items)) // fewer after abandon
+	clear(q.items[:taken])               // releases the entries
+	q.items = q.items[taken:]
+	if taken > 0 {
+		q.items = append(q.items, b.later...)
 	}
 	q.count.Store(int64(len(q.items)))
 	oldest := int64(0)
@@ -273,6 +293,11 @@ func (m *Map[V]) dequeue(b *batch[V]) {
 		oldest = int64(first.since) + 1
 	}
 	q.oldest.Store(oldest)
+	q.free()
+}
+
+// free wakes the operations that wait in admit. The queue's lock is held.
+func (q *queue[V]) free() {
 	close(q.freed)
 	q.freed = make(chan struct{})
 }
@@ -305,6 +330,7 @@ func (m *Map[V]) abandon() error {
 	q.items = nil
 	q.count.Store(0)
 	q.oldest.Store(0)
+	q.free()
 	q.mu.Unlock()
 	if len(names) == 0 {
 		return nil

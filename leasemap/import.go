@@ -218,10 +218,10 @@ func (s *shard[V]) revoke(m *Map[V], l leasehold.Lease, moved bool) {
 	defer s.mu.Unlock()
 	for name, e := range s.entries {
 		if e.generation <= l.Generation && l.Range.Contains(m.cfg.Key(name)) {
-			m.remove(s, name, e)
 			if moved {
 				e.state.Store(clean)
 			}
+			m.remove(s, name, e)
 		}
 	}
 }

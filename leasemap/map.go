@@ -61,7 +61,7 @@ func newMap[V any](cfg Config[V]) (*Map[V], error) {
 	}
 	m.loads = make(chan struct{}, max(0, m.cfg.MaxLoads))
 	if m.cfg.WriteBehind != nil {
-		m.unsaved = newQueue[V]()
+		m.unsaved = newQueue[V](cfg.WriteBehind.Batch)
 	}
 	if cfg.OnAlarm != nil {
 		m.alarms = newAlarms[V]()

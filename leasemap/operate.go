@@ -46,7 +46,7 @@ func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) 
 	}
 	o.key = m.cfg.Key(o.name)
 	if m.unsaved != nil {
-		if err := m.admit(ctx, o.name); err != nil {
+		if err := m.admit(ctx, o.key, o.name); err != nil {
 			return Version{}, err
 		}
 	}
@@ -157,7 +157,17 @@ func (m *Map[V]) apply(ctx context.Context, s *shard[V], e *entry[V], o *operati
 			return err
 		}
 	}
-	switch { // 3
+	m.commit(s, e, o, work, next) // 3
+	return nil
+}
+
+// commit executes a change in memory. The flusher reads entries under the shard's lock.
+func (m *Map[V]) commit(s *shard[V], e *entry[V], o *operation[V], work *Entry[V], next Version) {
+	if m.unsaved != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	switch {
 	case work.kept:
 	case work.deleted:
 		e.clear()
@@ -175,7 +185,6 @@ func (m *Map[V]) apply(ctx context.Context, s *shard[V], e *entry[V], o *operati
 	if m.unsaved != nil {
 		m.markUnsaved(s, e, o.name, m.now())
 	}
-	return nil
 }
 
 func (m *Map[V]) applyOptions(work *Entry[V], o *operation[V]) error {

@@ -61,10 +61,10 @@ func (m *Map[V]) readOnce(ctx context.Context, s *shard[V], key leasehold.Key, n
 	}
 	e.use()
 	if m.expired(e) {
-		if s.exports.Load() > 0 {
-			s.markChanged(key, name) // otherwise the target would restore the value
-		}
+		s.mu.Lock()
+		s.markChangedLocked(key, name) // otherwise the target would restore the value
 		e.clear()
+		s.mu.Unlock()
 	}
 	f(e)
 	return lease, nil

@@ -32,7 +32,8 @@ func (m *Map[V]) shard(key leasehold.Key) *shard[V] { return &m.shards[shardOf(k
 
 func shardOf(key leasehold.Key) int { return int(key >> (64 - shardBits)) }
 
-// An entry is a name and its value. Its lock protects the fields without another comment.
+// An entry is a name and its value. Its lock protects the fields without another comment. With write-behind, writers of
+// the value also hold the shard's lock, so that the flusher does not wait for operations.
 //
 // An entry may be removed from its shard at any time, because its lease has ended or
 // because the name has arrived with a value in a later tenure: the removal does not wait for
