@@ -70,14 +70,16 @@ func (c *callbacks) start() { go c.run() }
 // wait.
 //
 // If parts of a lease end for different causes before the application is
-// notified, the last cause is reported.
+// notified, the last cause is reported, and CauseMoved, after which nothing is lost, only if all parts have moved.
 func (c *callbacks) change(held, suspended []leasehold.Lease, coming []leasehold.Range, ended []revocation) {
 	c.mu.Lock()
 	c.held, c.suspended = held, suspended
 	for _, e := range ended {
 		unknown := protocol.Missing(e.leases, c.notified)
 		for _, l := range protocol.Missing(e.leases, unknown) {
-			c.causes[l.Generation] = e.cause
+			if _, other := c.causes[l.Generation]; !other || e.cause != leasehold.CauseMoved {
+				c.causes[l.Generation] = e.cause
+			}
 		}
 		c.addUnreported(unknown, e.cause)
 	}

@@ -77,6 +77,32 @@ func drawNext(t *rapid.T, held []leasehold.Lease, newest leasehold.Generation) [
 	return next
 }
 
+// Parts of a lease that end for different causes before a notification are not reported as moved, after which the
+// application would assume that nothing was lost.
+func TestPartOfLeaseMoves(t *testing.T) {
+	parts := []leasehold.Lease{{Range: leasehold.Range{Limit: 50}, Generation: 5}, {Range: leasehold.Range{Start: 50, Limit: 100}, Generation: 5}}
+	causes := []leasehold.Cause{leasehold.CauseExpired, leasehold.CauseMoved}
+	for _, order := range [][2]int{{0, 1}, {1, 0}} {
+		for _, granted := range []bool{false, true} { // reported before
+			c := newCallbacks(&Config{}, nil)
+			c.change([]leasehold.Lease{{Range: leasehold.Range{Limit: 100}, Generation: 5}}, nil, nil, nil)
+			if granted {
+				c.difference()
+			}
+			for n, i := range order {
+				held := []leasehold.Lease{parts[order[1]]}[n:]
+				c.change(held, nil, nil, []revocation{{[]leasehold.Lease{parts[i]}, causes[i]}})
+			}
+			c.unreported.merge(nil, nil)
+			for _, r := range c.difference().revoked {
+				if r.cause != leasehold.CauseExpired {
+					t.Errorf("%v: the cause is %v", r.leases, r.cause)
+				}
+			}
+		}
+	}
+}
+
 // checkRevocations checks that all revocations have causes, cover all owed ends, and
 // no held lease.
 func checkRevocations(t *rapid.T, revoked []revocation, owed, held []leasehold.Lease) {

@@ -80,7 +80,8 @@ func (m *endedLease) include(part leasehold.Range, other endedLease) {
 	if part.Last() > m.Range.Last() {
 		m.Range.Limit = part.Limit
 	}
-	if other.Generation > m.Generation {
-		m.Generation, m.cause = other.Generation, other.cause
+	if other.Generation > m.Generation && other.cause != leasehold.CauseMoved || m.cause == leasehold.CauseMoved {
+		m.cause = other.cause // CauseMoved only if all have moved
 	}
+	m.Generation = max(m.Generation, other.Generation)
 }
