@@ -437,13 +437,15 @@ func TestFlushDuringClose(t *testing.T) {
 		s := r.servers[0]
 		s.mustSet(t, "x", "1")
 		hang := make(chan struct{})
-		d.set(nil, func([]Record) error { <-hang; return errLost })
+		d.set(nil, func([]Record) error { <-hang; return nil })
 		done := make(chan error, 1)
 		go func() { done <- s.Flush(t.Context()) }()
 		synctest.Wait()
 		wantKind(t, s.abandon(), leasehold.ErrUnavailable)
 		close(hang)
-		wantKind(t, <-done, leasehold.ErrUnavailable)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 		s.wantUnsaved(t, 0)
 	})
 }

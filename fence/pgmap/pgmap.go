@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"strings"
 	"time"
@@ -44,7 +45,17 @@ func (s *Store) Schema() (string, error) {
 	alarm timestamptz,
 	key bigint                  -- of the name, minus 2^63
 ) WITH (fillfactor = 70);
-CREATE INDEX IF NOT EXISTS %s_alarm ON %s (alarm) WHERE alarm IS NOT NULL`, s.table, s.table[strings.LastIndexByte(s.table, '.')+1:], s.table), s.bad
+CREATE INDEX IF NOT EXISTS %s_alarm ON %s (alarm) WHERE alarm IS NOT NULL`, s.table, shorten(s.table[strings.LastIndexByte(s.table, '.')+1:]), s.table), s.bad
+}
+
+// shorten returns a table's name with room for a suffix: PostgreSQL truncates names to 63 bytes, so that an index would have
+// the name of its table, and not be created.
+func shorten(table string) string {
+	const longest = 57
+	if len(table) <= longest {
+		return table
+	}
+	return fmt.Sprintf("%s_%08x", table[:longest-9], crc32.ChecksumIEEE([]byte(table)))
 }
 
 // Create executes Schema.
@@ -164,9 +175,10 @@ func (s *Store) failed(err error, unknown leasehold.Kind) error {
 	switch {
 	case postgres.StateOf(err) == postgres.UndefinedTable:
 		return leasehold.Errorf(op, leasehold.ErrNotFound, s.table, "create the table with the statement that Schema returns: %w", err)
-	case postgres.Is(err, postgres.ClassData, postgres.ClassConstraint, postgres.ClassAccess):
+	case postgres.Is(err, postgres.ClassData, postgres.ClassConstraint):
 		return leasehold.Errorf(op, leasehold.ErrInvalid, s.table, "%w", err)
-	case postgres.IsConflict(err), postgres.Is(err, postgres.ClassResources, postgres.ClassLimit, postgres.ClassState):
+	case postgres.IsConflict(err), postgres.Is(err, postgres.ClassAccess, postgres.ClassResources, postgres.ClassLimit, postgres.ClassState):
+		// That of a permission or a column concerns the table and not the values, which stay unsaved until it is repaired.
 		return leasehold.Errorf(op, leasehold.ErrUnavailable, s.table, "%w", err)
 	}
 	return leasehold.Errorf(op, unknown, s.table, "%w", err)

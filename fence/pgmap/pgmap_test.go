@@ -60,6 +60,7 @@ func TestPostgreSQL(t *testing.T) {
 	t.Run("prune", func(t *testing.T) { testPrune(t, db) })
 	t.Run("readable", func(t *testing.T) { testReadable(t, db) })
 	t.Run("errors", func(t *testing.T) { testErrors(t, db) })
+	t.Run("long names", func(t *testing.T) { testLongTableNames(t, db) })
 	t.Run("away", func(t *testing.T) {
 		s, _ := create(t, db)
 		server.Stop(t)
@@ -150,7 +151,27 @@ func testErrors(t *testing.T, db *sql.DB) {
 	if leasehold.KindOf(err) != leasehold.ErrInvalid {
 		t.Errorf("a zero byte: %v", err)
 	}
+	changed, table := create(t, db)
+	if _, err := db.ExecContext(t.Context(), "ALTER TABLE "+table+" DROP COLUMN value"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := changed.Save(t.Context(), batch("x", 1)); leasehold.KindOf(err) != leasehold.ErrUnavailable {
+		t.Errorf("an error of the table, which can be repaired: %v", err)
+	}
 	if err := pgmap.Open(db, "no.table.name").Create(t.Context()); err == nil || !strings.Contains(err.Error(), "table name") {
 		t.Error(err)
+	}
+}
+
+// A table with a name of any length has its index.
+func testLongTableNames(t *testing.T, db *sql.DB) {
+	for _, table := range []string{strings.Repeat("a", 57), strings.Repeat("b", 58), strings.Repeat("c", 63), strings.Repeat("c", 62) + "d"} {
+		if err := pgmap.Open(db, table).Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var indexes int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_indexes WHERE tablename = $1", table).Scan(&indexes); err != nil || indexes != 2 {
+			t.Errorf("a table with a name of %d bytes has %d indexes, %v; want 2", len(table), indexes, err)
+		}
 	}
 }
