@@ -174,6 +174,7 @@ var clusters = []Mutant{
 	{Name: "late-answer-taken-for-a-refusal", Seeds: 12000, World: "--faults=move-range=10,drain=6,loss=8,delay=8,owner-pause=8,link-one-way=6 --namespaces=1"},
 	{Name: "rest-of-an-awaited-lease-offered-again", Seeds: 2000, World: "--managers 3 --namespaces 1 --faults move-failover=30,move-range=10,drain=5,manager-resign=5"},
 	{Name: "goodbye-before-the-target-returns", World: "--managers 3 --namespaces 1 --faults move-failover=30,move-range=10,drain=5,manager-resign=5"},
+	{Name: "inherited-target-on-short-notice", Seeds: 6000, World: "--managers 3 --namespaces 1 --faults move-failover=30,owner-crash=10,delay=5"},
 	{Name: "longer-leases-forgotten", Seeds: 12000, World: "--managers=3 --namespaces=1 --faults=move-range=20,drain=10,manager-crash=20,link-one-way=20,link-cut=10,reconfigure=30"},
 }
 
@@ -235,7 +236,6 @@ var shells = []Mutant{
 	{Name: "death-while-the-process-lives", Package: "./internal/core/machine/manager", Test: "TestDeathOfACopiedSession"},
 	{Name: "death-forgets-a-grant-in-flight", Package: "./internal/core/machine/manager", Test: "TestDeathWhileTheFirstGrantIsCommitted"},
 	{Name: "dead-target-returns", Package: "./internal/core/machine/manager", Test: "TestDeadTargetStaysDead"},
-	{Name: "inherited-target-on-short-notice", Package: "./internal/core/machine/manager", Test: "TestSuccessorHoldsForTheTarget"},
 	{Name: "death-hash-of-another-owner", Package: "./internal/core/machine/manager", Test: "TestHashIsNotOfAnotherOwner"},
 	{Name: "uncertain-leader-honours-death", Package: "./internal/core/machine/manager", Test: "TestDeathUnderAnUncertainLeader"},
 	{Name: "death-hash-published", Package: "./internal/runtime/wire", Test: "TestDeathHashIsForLeaders"},

@@ -301,6 +301,7 @@ func (m *managerHost) manage(a managerproc.Manage) {
 	case manager.Send:
 		s := m.space(a.Namespace)
 		if o := s.home[act.Reply.Session]; o != nil {
+			m.oracle.checkReply(m, o, act.Reply)
 			m.send(m.endpoint, o.endpoint, act.Reply)
 		}
 	case manager.Answer:
@@ -308,7 +309,10 @@ func (m *managerHost) manage(a managerproc.Manage) {
 	case manager.Broadcast:
 		m.broadcast(a.Namespace, act.Reply)
 		m.oracle.recorded(m, a.Namespace)
-	case manager.Commit, manager.ReadEnd, manager.SaveSnapshot:
+	case manager.Commit:
+		m.oracle.checkDecided(m, act.Batch)
+		m.request(a.Namespace, a.Term, act)
+	case manager.ReadEnd, manager.SaveSnapshot:
 		m.request(a.Namespace, a.Term, act)
 	case manager.Note:
 		m.note("manager: ", act.What)

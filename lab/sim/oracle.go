@@ -169,6 +169,7 @@ func (o *oracle) leads(m *managerHost, l byrecord.Lead) {
 func (o *oracle) ownerStepped(h *ownerHost) {
 	o.recordTaken(h)
 	o.checkExclusive(h)
+	o.checkHolds(h)
 	o.checkReliance(h)
 	o.checkQuarantine(h)
 	o.checkOwnerBounds(h)

@@ -38,6 +38,11 @@ type ownerHost struct {
 	forgone map[leasehold.Generation]bool
 	// granted are leases that it has been granted and has not served yet.
 	granted []leasehold.Lease
+	// sent and sentAt are the number of the newest request, and when it was sent; judged is the last view that
+	// checkHolds has seen.
+	sent   protocol.Seq
+	sentAt mono.Instant
+	judged *owner.View
 	// token proves the end of the process; zero if it has no supervisor.
 	token table.DeathToken
 
@@ -160,6 +165,7 @@ func (o *ownerHost) do(actions []owner.Action, wake mono.Instant) {
 		case owner.Send:
 			o.oracle.checkRequestedLeases(o, a.Request)
 			o.oracle.checkRequestRate(o)
+			o.sent, o.sentAt = a.Request.Seq, o.now()
 			o.toManagers(o.host, a.To, o.loaded(a.Request))
 		case owner.Publish:
 			o.oracle.checkGaps(o, a.View)

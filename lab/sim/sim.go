@@ -18,6 +18,7 @@ import (
 // are never reached.
 func (w *world) countFromZero() {
 	engine.Zero(w.Checks, I1Exclusive, I2Generations, I3Held, I4Losses, I5Tables, I6Progress, I7Moved, I8Bounds, I9Fencing, I10Isolation, I11Needless, OneLeader, Workers)
+	engine.Zero(w.Checks, Proven...)
 	engine.Zero(w.Branches,
 		"store: log rebased", "store: write fenced", "store: state moved", "store: state lost",
 		"node: standby answers a lookup", "node: promise settled", "clock: at the slow end", "clock: at the fast end")

@@ -2,7 +2,10 @@ package inductive
 
 import (
 	"os/exec"
+	"slices"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/lab/sim"
 )
 
 func load(t *testing.T) *model {
@@ -73,5 +76,22 @@ func TestWalks(t *testing.T) {
 				t.Errorf("possible %v, %v", possible, err)
 			}
 		})
+	}
+}
+
+// TestSimulatorChecksConjuncts: what the simulator checks under the name of a conjunct is in the model.
+func TestSimulatorChecksConjuncts(t *testing.T) {
+	m, err := read(lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := slices.Clone(m.conjuncts)
+	for _, before := range m.before {
+		claims = append(claims, before...)
+	}
+	for _, name := range sim.Proven {
+		if !slices.ContainsFunc(claims, func(c named) bool { return c.name == name }) {
+			t.Errorf("the simulator checks %s, which is not in the model", name)
+		}
 	}
 }

@@ -60,6 +60,15 @@ func (m *Machine) Owners(now mono.Instant) []Owner {
 	return out
 }
 
+// Reserved returns the leases that this leader grants to no session but s, and the instant until which it does so without a
+// request of s. They are immutable. known is false while the table may lack leases: the store may have lost history.
+func (m *Machine) Reserved(s leasehold.Session) (leases []leasehold.Lease, until mono.Instant, known bool) {
+	if p := m.members.sessions[s]; p != nil {
+		leases, until = p.held.leases, p.renewal.until
+	}
+	return leases, until, !m.history.doubted()
+}
+
 // A HotKey is a key with a high load.
 type HotKey struct {
 	Key   leasehold.Key
