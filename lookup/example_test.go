@@ -93,3 +93,49 @@ func ExampleLookup_LossesSince() {
 		save(loss.Resume)
 	}
 }
+
+// A frontend publishes the presence of its users. The servers keep it in memory; after a crash the frontend
+// publishes again what was lost, and nothing else.
+func ExamplePublisher() {
+	var l *lookup.Lookup // from lookup.Open
+	put := func(context.Context, string, string) (leasehold.Generation, error) { return 0, nil }
+
+	p := lookup.NewPublisher(l, lookup.PublisherConfig[string]{
+		Send: func(ctx context.Context, name, status string, _ bool) (written leasehold.Generation, err error) {
+			err = l.Do(ctx, leasehold.KeyOf(name), func(ctx context.Context, addr string) error {
+				written, err = put(ctx, addr, status)
+				return err
+			}, lookup.WithIdempotent())
+			return written, err
+		},
+	})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	go func() {
+		if err := p.Publish(ctx, "user-4711", "online"); err != nil {
+			log.Print(err) // Run retries
+		}
+	}()
+	if err := p.Run(ctx); err != nil {
+		log.Print(err)
+	}
+}
+
+// A scatter-gather call sends one request to each server.
+func ExampleLookup_Group() {
+	var l *lookup.Lookup // from lookup.Open
+	for addr, names := range l.Group([]string{"user-4711", "user-4712", "user-4713"}) {
+		fmt.Println("ask", addr, "for", names)
+	}
+}
+
+// A gateway follows the server of one room.
+func ExampleLookup_Watch() {
+	var l *lookup.Lookup // from lookup.Open
+	for room, err := range l.Watch(context.Background(), leasehold.KeyOf("room-7")) {
+		if err != nil {
+			break
+		}
+		fmt.Println("room-7 is at", room.Addr)
+	}
+}
