@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/lookup"
@@ -25,10 +26,11 @@ type Cluster struct {
 	lookup  *lookup.Lookup
 
 	running sync.WaitGroup
+	closing atomic.Bool
 	leaving chan struct{} // closed by the first Close
-	leave   sync.Once
 	done    chan struct{}
 	failure error // the reason; read after done
+	closed  error // the result of Close; read after done
 }
 
 // Join makes this process a member of a cluster. It returns when this process is an owner and its
@@ -42,7 +44,7 @@ func Join(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{cfg: cfg, leaving: make(chan struct{}), done: make(chan struct{})}
+	c := newCluster(cfg)
 	defer func() {
 		if err != nil {
 			ended, cancel := context.WithCancel(context.Background())
@@ -75,6 +77,10 @@ func Join(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	}
 	c.watch()
 	return c, nil
+}
+
+func newCluster(cfg Config) *Cluster {
+	return &Cluster{cfg: cfg, leaving: make(chan struct{}), done: make(chan struct{})}
 }
 
 // watch ends the membership when the manager fails.
@@ -209,39 +215,51 @@ func (c *Cluster) fail(why error) {
 
 // Close moves all keys with their state to the other members while the Handler keeps serving, ends
 // the Handler's requests, hands over leadership, and closes the port. If the context ends first, it ends
-// the membership anyway and returns an error: state may be lost. A second call waits for the first.
+// the membership anyway and returns an error: state may be lost. Another call waits for the first, and
+// returns its result.
 func (c *Cluster) Close(ctx context.Context) error {
 	return c.end(ctx, leasehold.Errorf("cluster", leasehold.ErrClosed, string(c.cfg.Namespace), "this server has left the cluster"))
 }
 
-// end ends the parts in the order of their dependencies. The port is last: the name of this process is
-// free when nothing of it can act as an owner.
-func (c *Cluster) end(ctx context.Context, why error) (err error) {
-	c.leave.Do(func() {
+// end ends the membership. Later calls wait for the first.
+func (c *Cluster) end(ctx context.Context, why error) error {
+	if c.closing.CompareAndSwap(false, true) {
 		close(c.leaving)
-		err = c.endOwner(ctx)
-		if c.web != nil {
-			err = cmp.Or(err, c.web.close(ctx))
-		}
-		if c.lookup != nil {
-			err = cmp.Or(err, c.lookup.Close(ctx))
-		}
-		if c.manager != nil {
-			err = cmp.Or(err, c.manager.Close(ctx))
-		}
-		if c.port != nil {
-			c.port.close()
-		}
-		c.running.Wait()
-		c.failure = why
+		c.closed, c.failure = c.shutDown(ctx), why
 		close(c.done)
-	})
+		return c.closed
+	}
 	select {
 	case <-c.done:
-		return err
+		return c.closed
+	default:
+	}
+	select {
+	case <-c.done:
+		return c.closed
 	case <-ctx.Done():
 		return leasehold.Errorf("close cluster", leasehold.ErrUnavailable, string(c.cfg.Namespace), "another call of Close is in progress: %w", context.Cause(ctx))
 	}
+}
+
+// shutDown ends the parts in the order of their dependencies. The port is last: the name of this process
+// is free when nothing of it can act as an owner.
+func (c *Cluster) shutDown(ctx context.Context) error {
+	err := c.endOwner(ctx)
+	if c.web != nil {
+		err = cmp.Or(err, c.web.close(ctx))
+	}
+	if c.lookup != nil {
+		err = cmp.Or(err, c.lookup.Close(ctx))
+	}
+	if c.manager != nil {
+		err = cmp.Or(err, c.manager.Close(ctx))
+	}
+	if c.port != nil {
+		c.port.close()
+	}
+	c.running.Wait()
+	return err
 }
 
 func (c *Cluster) endOwner(ctx context.Context) error {
