@@ -99,7 +99,8 @@
 //
 // # On the wire
 //
-// The header leasehold-key has the key of a call, as 16 hexadecimal digits. A unary call with
+// The header leasehold-key has the key of a call, as 16 hexadecimal digits; or a name, which the
+// server hashes, if the header leasehold-key-kind is "name". A unary call with
 // the key in a field of its request has no header: the server reads the field. A key that is
 // already in the outgoing metadata is replaced or removed, so that a handler may forward all
 // metadata of the call that it serves.

@@ -86,7 +86,7 @@ func TestForwardedMetadataHasTheKeyOfTheCall(t *testing.T) {
 		c.Settle()
 		caller := dial(t, c.Node("caller"), leasegrpc.Config{Methods: byField})
 		alice := leasehold.KeyOf("alice").String()
-		ctx := metadata.NewOutgoingContext(patient(t), metadata.Pairs("leasehold-key", leasehold.KeyOf("bob").String(), "trace", "1"))
+		ctx := metadata.NewOutgoingContext(patient(t), metadata.Pairs("leasehold-key", "bob", "leasehold-key-kind", "name", "trace", "1"))
 		ctx = metadata.AppendToOutgoingContext(ctx, "Leasehold-Key", leasehold.KeyOf("carol").String(), "trace", "2")
 		for _, test := range []struct {
 			options []grpc.CallOption

@@ -175,11 +175,22 @@ func header(ctx context.Context) (key leasehold.Key, there bool, err error) {
 	case 0:
 		return 0, false, nil
 	case 1:
-		key, err = leasehold.ParseKey(values[0])
+		key, err = keyOfHeader(values[0], metadata.ValueFromIncomingContext(ctx, kindHeader))
 		return key, err == nil, err
 	default:
 		return 0, false, leasehold.Errorf(opServe, leasehold.ErrInvalid, keyHeader, "the header occurs %d times", len(values))
 	}
+}
+
+// keyOfHeader returns the key in the value of a header of this kind.
+func keyOfHeader(value string, kind []string) (leasehold.Key, error) {
+	switch {
+	case len(kind) == 0:
+		return leasehold.ParseKey(value)
+	case len(kind) == 1 && kind[0] == kindName && value != "":
+		return leasehold.KeyOf(value), nil
+	}
+	return 0, leasehold.Errorf(opServe, leasehold.ErrInvalid, kindHeader, "the header is %q for the key %q: want %q and a name, or no header and 16 hexadecimal digits", kind, value, kindName)
 }
 
 // check returns the lease on a key. It waits for a move to this server that is in progress.

@@ -18,8 +18,14 @@ import (
 // an application's error with the same code, and from the forwarded error of another server.
 const Domain = "leasehold"
 
-// keyHeader has the key of a call, as 16 hexadecimal digits.
-const keyHeader = "leasehold-key"
+// Headers of a call.
+const (
+	// keyHeader has the key, as 16 hexadecimal digits.
+	keyHeader = "leasehold-key"
+	// kindHeader is kindName if keyHeader has a name instead, which the server hashes.
+	kindHeader = "leasehold-key-kind"
+	kindName   = "name"
+)
 
 // The keys of the metadata of an ErrorInfo.
 const (

@@ -39,14 +39,15 @@ func setKeyHeader(ctx context.Context, key leasehold.Key) context.Context {
 	return metadata.AppendToOutgoingContext(removeKeyHeader(ctx), keyHeader, formatKey(key))
 }
 
-// removeKeyHeader returns the context of a call without the header. A handler that forwards
+// removeKeyHeader returns the context of a call without the headers of its key. A handler that forwards
 // its incoming metadata has the key of that call in it.
 func removeKeyHeader(ctx context.Context) context.Context {
 	if metadata.ValueFromOutgoingContext(ctx, keyHeader) == nil {
-		return ctx
+		return ctx // then the other header has no effect
 	}
 	md, _ := metadata.FromOutgoingContext(ctx) // a copy
 	delete(md, keyHeader)
+	delete(md, kindHeader)
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
