@@ -17,7 +17,9 @@ import (
 // records is a resolver with the SRV records of one name.
 type records []*net.SRV
 
-func (*records) LookupHost(context.Context, string) ([]string, error) { return nil, errors.New("unused") }
+func (*records) LookupHost(context.Context, string) ([]string, error) {
+	return nil, errors.New("unused")
+}
 
 func (r *records) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
 	if len(*r) == 0 {

@@ -59,6 +59,25 @@ func (c *Client) HotKeys(ctx context.Context, namespace string, most uint32) ([]
 type Lookups struct {
 	Total   uint32   `json:"total"`
 	Lookups []Lookup `json:"lookups"` // the longest-connected first; at most 1024
+	// Autosharding is nil if there was no client since the manager's start.
+	Autosharding *Autosharding `json:"autosharding,omitempty"`
+}
+
+// Autosharding are the auto-sharding clients of a namespace at one manager, and its counters since the start.
+type Autosharding struct {
+	Clients     uint32 `json:"clients"`
+	Sent        uint64 `json:"sent"` // assignments
+	Accepted    uint64 `json:"accepted"`
+	Rejected    uint64 `json:"rejected"`
+	LoadReports uint64 `json:"loadReports"`
+	Rejection   string `json:"rejection,omitempty"` // the last one: the client and its reason
+}
+
+func autoshardingOf(s *leaseholdv1.AutoshardingStatus) *Autosharding {
+	if s == nil {
+		return nil
+	}
+	return &Autosharding{s.GetClients(), s.GetSent(), s.GetAccepted(), s.GetRejected(), s.GetLoadReports(), s.GetRejection()}
 }
 
 // A Lookup is one connected lookup.
@@ -74,7 +93,7 @@ type Lookup struct {
 func (c *Client) Lookups(ctx context.Context, namespace string) (Lookups, error) {
 	return read(ctx, c, func(ctx context.Context, s service) (Lookups, error) {
 		answer, err := s.ListLookups(ctx, &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: namespace})
-		return Lookups{answer.GetTotal(), convert(answer.GetLookups(), lookupOf)}, err
+		return Lookups{answer.GetTotal(), convert(answer.GetLookups(), lookupOf), autoshardingOf(answer.GetAutosharding())}, err
 	})
 }
 

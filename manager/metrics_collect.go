@@ -19,28 +19,31 @@ import (
 type gauges struct {
 	leader, known, ready, term, streams, limits, queue *prometheus.Desc
 	// By namespace; except lookups, on the leader only.
-	lookups, owners, draining, suspended, ranges, unowned, lsn, bytes, moves, lease *prometheus.Desc
+	sharding, assignments, loadReports, lookups, owners, draining, suspended, ranges, unowned, lsn, bytes, moves, lease *prometheus.Desc
 }
 
 func newGauges(f *scrape.Family) gauges {
 	return gauges{
-		leader:    f.Gauge("leader", "1 if this manager leads, 0 if not."),
-		known:     f.Gauge("leader_known", "1 if this manager has a live leader, itself or another, 0 if not."),
-		ready:     f.Gauge("ready", "1 if this manager can serve, like /readyz, 0 if not."),
-		term:      f.Gauge("term", "The newest term that this manager has seen."),
-		streams:   f.Gauge("streams", "Open streams: of owners, of lookups and standbys, and of watchers.", "client"),
-		limits:    f.Gauge("limit_used_ratio", "Used part of a limited resource, 0 to 1: connections, and in the manager process open files and bytes of its store.", "resource"),
-		queue:     f.Gauge("queue_length", "Queued events of the machine."),
-		lookups:   f.Gauge("lookups", "Lookups connected to this manager, and standbys that follow it.", "namespace"),
-		owners:    f.Gauge("owners", "Owners by state: member; greeted, not yet a member; waiting, another process has its name; silent, no request since the leader took over.", "namespace", "state"),
-		suspended: f.Gauge("owners_suspended", "Owners with suspended leases: silent for longer than a lease while no other could take their ranges, or waiting for the leader to resume them.", "namespace"),
-		draining:  f.Gauge("owners_leaving", "Owners whose keys are being moved away, because they leave or are drained by an operator.", "namespace"),
-		ranges:    f.Gauge("ranges", "Ranges of the lease table.", "namespace"),
-		unowned:   f.Gauge("unowned_ratio", "Share of the key space without an owner, 0 to 1.", "namespace"),
-		lsn:       f.Gauge("lsn", "LSN of the last change of the lease table.", "namespace"),
-		bytes:     f.Gauge("table_bytes", "Size of the lease table as it is sent to lookups.", "namespace"),
-		moves:     f.Gauge("moves", "Moves of state between owners: under way, and queued.", "namespace", "state"),
-		lease:     f.Gauge("lease_wait_seconds", "Longest unavailability of the keys of an owner that fails: lease x drift.", "namespace"),
+		leader:      f.Gauge("leader", "1 if this manager leads, 0 if not."),
+		known:       f.Gauge("leader_known", "1 if this manager has a live leader, itself or another, 0 if not."),
+		ready:       f.Gauge("ready", "1 if this manager can serve, like /readyz, 0 if not."),
+		term:        f.Gauge("term", "The newest term that this manager has seen."),
+		streams:     f.Gauge("streams", "Open streams: of owners, of lookups and standbys, of auto-sharding clients, and of watchers.", "client"),
+		limits:      f.Gauge("limit_used_ratio", "Used part of a limited resource, 0 to 1: connections, and in the manager process open files and bytes of its store.", "resource"),
+		queue:       f.Gauge("queue_length", "Queued events of the machine."),
+		lookups:     f.Gauge("lookups", "Lookups connected to this manager, and standbys that follow it.", "namespace"),
+		sharding:    f.Gauge("autosharding_clients", "Auto-sharding clients of gRPC connected to this manager.", "namespace"),
+		assignments: f.Gauge("autosharding_assignments_total", "Assignments for auto-sharding clients by outcome: sent, accepted or rejected by the client.", "namespace", "outcome"),
+		loadReports: f.Gauge("autosharding_load_reports_total", "Load reports of auto-sharding clients.", "namespace"),
+		owners:      f.Gauge("owners", "Owners by state: member; greeted, not yet a member; waiting, another process has its name; silent, no request since the leader took over.", "namespace", "state"),
+		suspended:   f.Gauge("owners_suspended", "Owners with suspended leases: silent for longer than a lease while no other could take their ranges, or waiting for the leader to resume them.", "namespace"),
+		draining:    f.Gauge("owners_leaving", "Owners whose keys are being moved away, because they leave or are drained by an operator.", "namespace"),
+		ranges:      f.Gauge("ranges", "Ranges of the lease table.", "namespace"),
+		unowned:     f.Gauge("unowned_ratio", "Share of the key space without an owner, 0 to 1.", "namespace"),
+		lsn:         f.Gauge("lsn", "LSN of the last change of the lease table.", "namespace"),
+		bytes:       f.Gauge("table_bytes", "Size of the lease table as it is sent to lookups.", "namespace"),
+		moves:       f.Gauge("moves", "Moves of state between owners: under way, and queued.", "namespace", "state"),
+		lease:       f.Gauge("lease_wait_seconds", "Longest unavailability of the keys of an owner that fails: lease x drift.", "namespace"),
 	}
 }
 
@@ -61,6 +64,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge(g.streams, float64(at.owners.Count()), "owner")
 	gauge(g.streams, float64(at.lookups.Count()), "lookup")
 	gauge(g.streams, float64(at.events.count()), "watch")
+	gauge(g.streams, float64(at.sharding.Count()), "autosharding")
 	for _, u := range at.usages() {
 		gauge(g.limits, float64(u.Used)/float64(max(1, u.Most)), scrape.Label(u.What))
 	}
@@ -68,11 +72,27 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	for ns, n := range at.lookups.CountByNamespace() {
 		gauge(g.lookups, float64(n), string(ns))
 	}
+	m.collectSharding(to)
 	for _, s := range m.survey() {
 		s.report(g, gauge)
 		gauge(g.bytes, float64(m.size(&s)), string(s.name))
 	}
 	m.Family.Collect(to) // after the survey, which removes namespaces
+}
+
+// collectSharding reports the auto-sharding clients.
+func (m *metrics) collectSharding(to chan<- prometheus.Metric) {
+	for ns, s := range m.manager.sharding.Stats() {
+		report := func(kind prometheus.ValueType, d *prometheus.Desc, v float64, labels ...string) {
+			to <- prometheus.MustNewConstMetric(d, kind, v, append([]string{string(ns)}, labels...)...)
+		}
+		g := &m.gauges
+		report(prometheus.GaugeValue, g.sharding, float64(s.Clients))
+		report(prometheus.CounterValue, g.assignments, float64(s.Sent), "sent")
+		report(prometheus.CounterValue, g.assignments, float64(s.Accepted), "accepted")
+		report(prometheus.CounterValue, g.assignments, float64(s.Rejected), "rejected")
+		report(prometheus.CounterValue, g.loadReports, float64(s.Reports))
+	}
 }
 
 func gaugeBool(b bool) float64 {

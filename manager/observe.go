@@ -73,5 +73,12 @@ func (s *adminService) ListLookups(_ context.Context, r *leaseholdv1.ListLookups
 	if err := wire.CheckClient(r.GetVersion()); err != nil {
 		return nil, wire.FromError(err)
 	}
-	return s.m.lookups.List(s.m.clock.Now(), leasehold.Namespace(r.GetNamespace())), nil
+	name := leasehold.Namespace(r.GetNamespace())
+	answer := s.m.lookups.List(s.m.clock.Now(), name)
+	if st, ok := s.m.sharding.Stats()[name]; ok {
+		answer.Autosharding = &leaseholdv1.AutoshardingStatus{
+			Clients: uint32(st.Clients), Sent: st.Sent, Accepted: st.Accepted, Rejected: st.Rejected, LoadReports: st.Reports, Rejection: st.Rejection,
+		}
+	}
+	return answer, nil
 }

@@ -425,6 +425,10 @@ func TestShardingRejected(t *testing.T) {
 		}
 		w.ack(got.generation, "")
 		synctest.Wait()
+		st, err := c.admin("m1").ListLookups(t.Context(), &leaseholdv1.ListLookupsRequest{Version: wire.Version, Namespace: "pool"})
+		if s := st.GetAutosharding(); err != nil || s.GetClients() != 1 || s.GetAccepted() != 1 || s.GetRejected()+1 != s.GetSent() || !strings.HasSuffix(s.GetRejection(), ": slices overlap") {
+			t.Errorf("%v, %v", st, err)
+		}
 		if lines := book.Lines("rejected an assignment", "slices overlap"); len(lines) != 1 { // the others are suppressed
 			t.Errorf("%d lines in the log: %s", len(lines), book.String())
 		}

@@ -44,7 +44,7 @@ func invented() *world {
 	w.lookups = &leaseholdv1.ListLookupsResponse{Total: 700, Lookups: []*leaseholdv1.LookupStatus{
 		{Addr: "10.0.0.9:1", ConnectedFor: 3600e9, Heard: 2e9, Lsn: 5},
 		{Addr: "10.0.0.9:1", ConnectedFor: 60e9, Heard: 1e9, Lsn: 4, Behind: 1},
-	}}
+	}, Autosharding: &leaseholdv1.AutoshardingStatus{Clients: 3, Sent: 8, Accepted: 6, Rejected: 2, Rejection: "10.0.0.8:1, generation 5: slices overlap"}}
 	w.members = &leaseholdv1.ListMembersResponse{Members: []*leaseholdv1.Member{{Name: "m2", PeerUrls: []string{"http://10.0.0.2:7500"}}}}
 	w.besides = &leaseholdv1.GetStatusResponse{
 		Store: "in a dream", Warnings: []string{"something is odd"},
@@ -86,6 +86,7 @@ func TestSections(t *testing.T) {
 	is(s, cells("lookups", 1), "1 change|none")
 	is(s, cells("lookups", 3), "60 s|60 min")
 	is(s, `document.querySelector("#lookups .count").textContent`, "2 lookups; there are 700")
+	s.showsText("#autosharding", "3 gRPC auto-sharding clients: 6 assignments accepted, 2 rejected, the last by 10.0.0.8:1, generation 5: slices overlap")
 	is(s, `Object.fromEntries([...document.querySelectorAll("#figures > div")].map(d => [d.children[0].textContent, d.children[1].textContent]))["keys without an owner"]`, "25 %")
 	is(s, `document.querySelectorAll("#figures .trouble").length`, 2)
 	for _, text := range []string{"something is odd", "m1:7400 leads, v1", "m2:7400 standby", "m3:7400 silent for 2 min", "m4:7400 no contact", "m2 at http://10.0.0.2:7500 does not respond", "m0:7400, term 1", "since Nov 14, 2023"} {

@@ -205,6 +205,9 @@ func (c *client) leave() {
 	}
 	c.service.part(c.feed)
 	c.service.record(c.feed.ns, func(st *Stats) { st.Clients-- })
+	if c.feed.missing() {
+		c.service.forget(c.feed.ns)
+	}
 }
 
 // timeout returns the error of a client, or of this manager, that has made no progress.

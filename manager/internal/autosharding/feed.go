@@ -20,8 +20,6 @@ const (
 	// pausePerEncoding bounds the share of a processor that encodes the assignments of a namespace.
 	pausePerEncoding = 9
 	maxPause         = 2 * time.Second
-	// maxSuperseded bounds the superseded assignments of a namespace that are being sent.
-	maxSuperseded = 64 << 20
 	// feedQueue bounds the messages that wait for the feed's machine. If one is dropped, the machine
 	// requests the changes.
 	feedQueue = 64
@@ -161,7 +159,7 @@ func (f *feed) supersede(a *assignment) {
 	for _, old := range f.superseded {
 		held += old.size
 	}
-	for held > maxSuperseded {
+	for held > f.service.cfg.MaxSuperseded {
 		close(f.superseded[0].cut)
 		held -= f.superseded[0].size
 		f.superseded = f.superseded[1:]
@@ -208,6 +206,13 @@ func (f *feed) endStreams(last bool, why error) {
 	if !last {
 		f.era = &era{over: make(chan struct{})}
 	}
+}
+
+// missing reports whether the namespace does not exist.
+func (f *feed) missing() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return leasehold.KindOf(f.era.why) == leasehold.ErrNotFound
 }
 
 // refused handles a refusal of the manager. Streams end if there is nothing to send: no such

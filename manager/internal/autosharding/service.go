@@ -1,6 +1,7 @@
 package autosharding
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -22,8 +23,11 @@ type Config struct {
 	Self string
 	// MaxStreams is the maximum number of connected clients.
 	MaxStreams int
-	Clock      *clock.Clock
-	Logger     *slog.Logger
+	// MaxSuperseded bounds the bytes of superseded assignments of a namespace that are being sent.
+	// Default 64 MiB.
+	MaxSuperseded int
+	Clock         *clock.Clock
+	Logger        *slog.Logger
 	// Rand returns a generator for jitter.
 	Rand func() *rand.Rand
 	// Request hands a request of a feed to the manager's machine. It may block until the context ends.
@@ -57,6 +61,7 @@ const firstID = 1 << 63
 
 // New returns a service whose streams end with the context.
 func New(ctx context.Context, cfg Config) *Service {
+	cfg.MaxSuperseded = cmp.Or(cfg.MaxSuperseded, 64<<20)
 	return &Service{
 		cfg: cfg, ctx: ctx, lastID: firstID, rejected: logthrottle.New[leasehold.Namespace](rejectionLogInterval),
 		feeds: make(map[leasehold.Namespace]*feed), byID: make(map[uint64]*feed), stats: make(map[leasehold.Namespace]*Stats),

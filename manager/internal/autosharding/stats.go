@@ -1,8 +1,7 @@
 package autosharding
 
 import (
-	"maps"
-	"time"
+	"fmt"
 
 	"github.com/leasehold-dev/leasehold"
 	pb "github.com/leasehold-dev/leasehold/proto/autosharding/v1"
@@ -12,16 +11,8 @@ import (
 type Stats struct {
 	Clients                           int
 	Sent, Accepted, Rejected, Reports uint64
-	// Rejection is the last rejection; zero if there is none.
-	Rejection Rejection
-}
-
-// A Rejection is an acknowledgement that the client does not use an assignment.
-type Rejection struct {
-	At         time.Time
-	Client     string // its address
-	Generation int64
-	Reason     string
+	// Rejection is the client and its reason at the last rejection; empty if there is none.
+	Rejection string
 }
 
 // Stats returns the statistics of the namespaces that have or had clients.
@@ -35,13 +26,6 @@ func (s *Service) Stats() map[leasehold.Namespace]Stats {
 	return out
 }
 
-// Prune removes the statistics of namespaces that do not exist.
-func (s *Service) Prune(exists func(leasehold.Namespace) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.stats, func(ns leasehold.Namespace, st *Stats) bool { return st.Clients == 0 && !exists(ns) })
-}
-
 // record changes the statistics of a namespace.
 func (s *Service) record(ns leasehold.Namespace, change func(*Stats)) {
 	s.mu.Lock()
@@ -51,8 +35,15 @@ func (s *Service) record(ns leasehold.Namespace, change func(*Stats)) {
 		st = new(Stats)
 		s.stats[ns] = st
 	}
-	if change(st); *st == (Stats{}) {
-		delete(s.stats, ns) // a namespace that may not exist
+	change(st)
+}
+
+// forget removes the statistics of a namespace that does not exist.
+func (s *Service) forget(ns leasehold.Namespace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.stats[ns]; st != nil && st.Clients == 0 {
+		delete(s.stats, ns)
 	}
 }
 
@@ -64,7 +55,7 @@ func (s *Service) recordAck(c *client, a *pb.AssignmentAck) {
 	}
 	s.record(c.feed.ns, func(st *Stats) {
 		st.Rejected++
-		st.Rejection = Rejection{At: time.Now(), Client: c.addr, Generation: a.GetGeneration(), Reason: a.GetErrorMessage()}
+		st.Rejection = fmt.Sprintf("%s, generation %d: %s", c.addr, a.GetGeneration(), a.GetErrorMessage())
 	})
 	if suppressed, ok := s.rejected.Allow(c.feed.ns, 1); ok {
 		s.cfg.Logger.Warn("a gRPC client rejected an assignment and continues with the previous one", "namespace", c.feed.ns,

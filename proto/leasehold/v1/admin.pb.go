@@ -3346,7 +3346,9 @@ type ListLookupsResponse struct {
 	// In the order of connection; at most 1024.
 	Lookups []*LookupStatus `protobuf:"bytes,1,rep,name=lookups,proto3" json:"lookups,omitempty"`
 	// The number of all, including standbys that follow the leader.
-	Total         uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	Total uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	// Unset if there was no auto-sharding client since the manager's start.
+	Autosharding  *AutoshardingStatus `protobuf:"bytes,3,opt,name=autosharding,proto3" json:"autosharding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3395,6 +3397,100 @@ func (x *ListLookupsResponse) GetTotal() uint32 {
 	return 0
 }
 
+func (x *ListLookupsResponse) GetAutosharding() *AutoshardingStatus {
+	if x != nil {
+		return x.Autosharding
+	}
+	return nil
+}
+
+// An AutoshardingStatus is the status of the auto-sharding clients of a namespace at
+// the receiving manager, and its counters since the start.
+type AutoshardingStatus struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Clients     uint32                 `protobuf:"varint,1,opt,name=clients,proto3" json:"clients,omitempty"`
+	Sent        uint64                 `protobuf:"varint,2,opt,name=sent,proto3" json:"sent,omitempty"`
+	Accepted    uint64                 `protobuf:"varint,3,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	Rejected    uint64                 `protobuf:"varint,4,opt,name=rejected,proto3" json:"rejected,omitempty"`
+	LoadReports uint64                 `protobuf:"varint,5,opt,name=load_reports,json=loadReports,proto3" json:"load_reports,omitempty"`
+	// The last rejected assignment: the client and its reason. Empty if there is none.
+	Rejection     string `protobuf:"bytes,6,opt,name=rejection,proto3" json:"rejection,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AutoshardingStatus) Reset() {
+	*x = AutoshardingStatus{}
+	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AutoshardingStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AutoshardingStatus) ProtoMessage() {}
+
+func (x *AutoshardingStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AutoshardingStatus.ProtoReflect.Descriptor instead.
+func (*AutoshardingStatus) Descriptor() ([]byte, []int) {
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *AutoshardingStatus) GetClients() uint32 {
+	if x != nil {
+		return x.Clients
+	}
+	return 0
+}
+
+func (x *AutoshardingStatus) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *AutoshardingStatus) GetAccepted() uint64 {
+	if x != nil {
+		return x.Accepted
+	}
+	return 0
+}
+
+func (x *AutoshardingStatus) GetRejected() uint64 {
+	if x != nil {
+		return x.Rejected
+	}
+	return 0
+}
+
+func (x *AutoshardingStatus) GetLoadReports() uint64 {
+	if x != nil {
+		return x.LoadReports
+	}
+	return 0
+}
+
+func (x *AutoshardingStatus) GetRejection() string {
+	if x != nil {
+		return x.Rejection
+	}
+	return ""
+}
+
 // A LookupStatus is the status of a lookup at its manager.
 type LookupStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3413,7 +3509,7 @@ type LookupStatus struct {
 
 func (x *LookupStatus) Reset() {
 	*x = LookupStatus{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3425,7 +3521,7 @@ func (x *LookupStatus) String() string {
 func (*LookupStatus) ProtoMessage() {}
 
 func (x *LookupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[46]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3438,7 +3534,7 @@ func (x *LookupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupStatus.ProtoReflect.Descriptor instead.
 func (*LookupStatus) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *LookupStatus) GetAddr() string {
@@ -3487,7 +3583,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3499,7 +3595,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[47]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3512,7 +3608,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *WatchRequest) GetVersion() uint32 {
@@ -3547,7 +3643,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3559,7 +3655,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[48]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3572,7 +3668,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WatchResponse) GetAt() *timestamppb.Timestamp {
@@ -3667,7 +3763,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3679,7 +3775,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[49]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3692,7 +3788,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Note) GetWhat() string {
@@ -3725,7 +3821,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3737,7 +3833,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[50]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3750,7 +3846,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListMembersRequest) GetVersion() uint32 {
@@ -3769,7 +3865,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3781,7 +3877,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[51]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3794,7 +3890,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -3820,7 +3916,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3832,7 +3928,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[52]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3845,7 +3941,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Member) GetId() uint64 {
@@ -3894,7 +3990,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3906,7 +4002,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[53]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3919,7 +4015,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AddMemberRequest) GetVersion() uint32 {
@@ -3956,7 +4052,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[54]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3968,7 +4064,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[54]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3981,7 +4077,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -4016,7 +4112,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[55]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4028,7 +4124,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[55]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4041,7 +4137,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RemoveMemberRequest) GetVersion() uint32 {
@@ -4066,7 +4162,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_leasehold_v1_admin_proto_msgTypes[56]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4078,7 +4174,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasehold_v1_admin_proto_msgTypes[56]
+	mi := &file_leasehold_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4091,7 +4187,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_leasehold_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 var File_leasehold_v1_admin_proto protoreflect.FileDescriptor
@@ -4353,10 +4449,18 @@ const file_leasehold_v1_admin_proto_rawDesc = "" +
 	"\x05owner\x18\x03 \x01(\tR\x05owner\"L\n" +
 	"\x12ListLookupsRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1c\n" +
-	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"a\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"\xa7\x01\n" +
 	"\x13ListLookupsResponse\x124\n" +
 	"\alookups\x18\x01 \x03(\v2\x1a.leasehold.v1.LookupStatusR\alookups\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\x87\x01\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\x12D\n" +
+	"\fautosharding\x18\x03 \x01(\v2 .leasehold.v1.AutoshardingStatusR\fautosharding\"\xbb\x01\n" +
+	"\x12AutoshardingStatus\x12\x18\n" +
+	"\aclients\x18\x01 \x01(\rR\aclients\x12\x12\n" +
+	"\x04sent\x18\x02 \x01(\x04R\x04sent\x12\x1a\n" +
+	"\baccepted\x18\x03 \x01(\x04R\baccepted\x12\x1a\n" +
+	"\brejected\x18\x04 \x01(\x04R\brejected\x12!\n" +
+	"\fload_reports\x18\x05 \x01(\x04R\vloadReports\x12\x1c\n" +
+	"\trejection\x18\x06 \x01(\tR\trejection\"\x87\x01\n" +
 	"\fLookupStatus\x12\x12\n" +
 	"\x04addr\x18\x01 \x01(\tR\x04addr\x12#\n" +
 	"\rconnected_for\x18\x02 \x01(\x03R\fconnectedFor\x12\x14\n" +
@@ -4445,7 +4549,7 @@ func file_leasehold_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_leasehold_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leasehold_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_leasehold_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_leasehold_v1_admin_proto_goTypes = []any{
 	(OwnerState)(0),                 // 0: leasehold.v1.OwnerState
 	(*GetStatusRequest)(nil),        // 1: leasehold.v1.GetStatusRequest
@@ -4494,26 +4598,27 @@ var file_leasehold_v1_admin_proto_goTypes = []any{
 	(*HotKey)(nil),                  // 44: leasehold.v1.HotKey
 	(*ListLookupsRequest)(nil),      // 45: leasehold.v1.ListLookupsRequest
 	(*ListLookupsResponse)(nil),     // 46: leasehold.v1.ListLookupsResponse
-	(*LookupStatus)(nil),            // 47: leasehold.v1.LookupStatus
-	(*WatchRequest)(nil),            // 48: leasehold.v1.WatchRequest
-	(*WatchResponse)(nil),           // 49: leasehold.v1.WatchResponse
-	(*Note)(nil),                    // 50: leasehold.v1.Note
-	(*ListMembersRequest)(nil),      // 51: leasehold.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),     // 52: leasehold.v1.ListMembersResponse
-	(*Member)(nil),                  // 53: leasehold.v1.Member
-	(*AddMemberRequest)(nil),        // 54: leasehold.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),       // 55: leasehold.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),     // 56: leasehold.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),    // 57: leasehold.v1.RemoveMemberResponse
-	(*timestamppb.Timestamp)(nil),   // 58: google.protobuf.Timestamp
-	(*Timing)(nil),                  // 59: leasehold.v1.Timing
-	(*Holder)(nil),                  // 60: leasehold.v1.Holder
-	(MoveState)(0),                  // 61: leasehold.v1.MoveState
-	(Reason)(0),                     // 62: leasehold.v1.Reason
-	(*Lease)(nil),                   // 63: leasehold.v1.Lease
-	(ChangeKind)(0),                 // 64: leasehold.v1.ChangeKind
-	(Cause)(0),                      // 65: leasehold.v1.Cause
-	(*NotLeader)(nil),               // 66: leasehold.v1.NotLeader
+	(*AutoshardingStatus)(nil),      // 47: leasehold.v1.AutoshardingStatus
+	(*LookupStatus)(nil),            // 48: leasehold.v1.LookupStatus
+	(*WatchRequest)(nil),            // 49: leasehold.v1.WatchRequest
+	(*WatchResponse)(nil),           // 50: leasehold.v1.WatchResponse
+	(*Note)(nil),                    // 51: leasehold.v1.Note
+	(*ListMembersRequest)(nil),      // 52: leasehold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),     // 53: leasehold.v1.ListMembersResponse
+	(*Member)(nil),                  // 54: leasehold.v1.Member
+	(*AddMemberRequest)(nil),        // 55: leasehold.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),       // 56: leasehold.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),     // 57: leasehold.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),    // 58: leasehold.v1.RemoveMemberResponse
+	(*timestamppb.Timestamp)(nil),   // 59: google.protobuf.Timestamp
+	(*Timing)(nil),                  // 60: leasehold.v1.Timing
+	(*Holder)(nil),                  // 61: leasehold.v1.Holder
+	(MoveState)(0),                  // 62: leasehold.v1.MoveState
+	(Reason)(0),                     // 63: leasehold.v1.Reason
+	(*Lease)(nil),                   // 64: leasehold.v1.Lease
+	(ChangeKind)(0),                 // 65: leasehold.v1.ChangeKind
+	(Cause)(0),                      // 66: leasehold.v1.Cause
+	(*NotLeader)(nil),               // 67: leasehold.v1.NotLeader
 }
 var file_leasehold_v1_admin_proto_depIdxs = []int32{
 	7,  // 0: leasehold.v1.GetStatusResponse.namespaces:type_name -> leasehold.v1.NamespaceStatus
@@ -4521,9 +4626,9 @@ var file_leasehold_v1_admin_proto_depIdxs = []int32{
 	4,  // 2: leasehold.v1.GetStatusResponse.clocks:type_name -> leasehold.v1.Clocks
 	5,  // 3: leasehold.v1.GetStatusResponse.usages:type_name -> leasehold.v1.Usage
 	3,  // 4: leasehold.v1.GetStatusResponse.managers:type_name -> leasehold.v1.ManagerStatus
-	58, // 5: leasehold.v1.Clocks.wall:type_name -> google.protobuf.Timestamp
-	58, // 6: leasehold.v1.Leadership.at:type_name -> google.protobuf.Timestamp
-	59, // 7: leasehold.v1.NamespaceConfig.timing:type_name -> leasehold.v1.Timing
+	59, // 5: leasehold.v1.Clocks.wall:type_name -> google.protobuf.Timestamp
+	59, // 6: leasehold.v1.Leadership.at:type_name -> google.protobuf.Timestamp
+	60, // 7: leasehold.v1.NamespaceConfig.timing:type_name -> leasehold.v1.Timing
 	9,  // 8: leasehold.v1.NamespaceConfig.static:type_name -> leasehold.v1.StaticSlot
 	8,  // 9: leasehold.v1.ListNamespacesResponse.namespaces:type_name -> leasehold.v1.NamespaceConfig
 	8,  // 10: leasehold.v1.CreateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
@@ -4531,82 +4636,83 @@ var file_leasehold_v1_admin_proto_depIdxs = []int32{
 	8,  // 12: leasehold.v1.UpdateNamespaceRequest.namespace:type_name -> leasehold.v1.NamespaceConfig
 	8,  // 13: leasehold.v1.UpdateNamespaceResponse.namespace:type_name -> leasehold.v1.NamespaceConfig
 	20, // 14: leasehold.v1.ListOwnersResponse.owners:type_name -> leasehold.v1.OwnerStatus
-	60, // 15: leasehold.v1.OwnerStatus.holder:type_name -> leasehold.v1.Holder
+	61, // 15: leasehold.v1.OwnerStatus.holder:type_name -> leasehold.v1.Holder
 	0,  // 16: leasehold.v1.OwnerStatus.state:type_name -> leasehold.v1.OwnerState
 	21, // 17: leasehold.v1.Plan.moves:type_name -> leasehold.v1.PlannedMove
 	22, // 18: leasehold.v1.DrainOwnerResponse.plan:type_name -> leasehold.v1.Plan
 	22, // 19: leasehold.v1.MoveRangeResponse.plan:type_name -> leasehold.v1.Plan
 	22, // 20: leasehold.v1.RebalanceResponse.plan:type_name -> leasehold.v1.Plan
 	31, // 21: leasehold.v1.ListMovesResponse.moves:type_name -> leasehold.v1.MoveStatus
-	61, // 22: leasehold.v1.MoveStatus.state:type_name -> leasehold.v1.MoveState
-	62, // 23: leasehold.v1.MoveStatus.reason:type_name -> leasehold.v1.Reason
+	62, // 22: leasehold.v1.MoveStatus.state:type_name -> leasehold.v1.MoveState
+	63, // 23: leasehold.v1.MoveStatus.reason:type_name -> leasehold.v1.Reason
 	34, // 24: leasehold.v1.ListRangesResponse.ranges:type_name -> leasehold.v1.HeldRange
-	63, // 25: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
+	64, // 25: leasehold.v1.HeldRange.lease:type_name -> leasehold.v1.Lease
 	34, // 26: leasehold.v1.LookupKeyResponse.range:type_name -> leasehold.v1.HeldRange
 	39, // 27: leasehold.v1.ListHistoryResponse.entries:type_name -> leasehold.v1.HistoryEntry
 	34, // 28: leasehold.v1.ListHistoryResponse.before:type_name -> leasehold.v1.HeldRange
-	58, // 29: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
-	64, // 30: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
-	63, // 31: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
-	60, // 32: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
-	65, // 33: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
-	60, // 34: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
-	62, // 35: leasehold.v1.HistoryEntry.reason:type_name -> leasehold.v1.Reason
+	59, // 29: leasehold.v1.HistoryEntry.at:type_name -> google.protobuf.Timestamp
+	65, // 30: leasehold.v1.HistoryEntry.kind:type_name -> leasehold.v1.ChangeKind
+	64, // 31: leasehold.v1.HistoryEntry.lease:type_name -> leasehold.v1.Lease
+	61, // 32: leasehold.v1.HistoryEntry.holder:type_name -> leasehold.v1.Holder
+	66, // 33: leasehold.v1.HistoryEntry.cause:type_name -> leasehold.v1.Cause
+	61, // 34: leasehold.v1.HistoryEntry.from:type_name -> leasehold.v1.Holder
+	63, // 35: leasehold.v1.HistoryEntry.reason:type_name -> leasehold.v1.Reason
 	39, // 36: leasehold.v1.ListChangesResponse.changes:type_name -> leasehold.v1.HistoryEntry
 	44, // 37: leasehold.v1.ListHotKeysResponse.keys:type_name -> leasehold.v1.HotKey
-	47, // 38: leasehold.v1.ListLookupsResponse.lookups:type_name -> leasehold.v1.LookupStatus
-	58, // 39: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
-	39, // 40: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
-	50, // 41: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
-	66, // 42: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
-	53, // 43: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
-	53, // 44: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
-	53, // 45: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
-	1,  // 46: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
-	10, // 47: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
-	12, // 48: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
-	14, // 49: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
-	16, // 50: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
-	18, // 51: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
-	32, // 52: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
-	35, // 53: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
-	37, // 54: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
-	40, // 55: leasehold.v1.AdminService.ListChanges:input_type -> leasehold.v1.ListChangesRequest
-	42, // 56: leasehold.v1.AdminService.ListHotKeys:input_type -> leasehold.v1.ListHotKeysRequest
-	45, // 57: leasehold.v1.AdminService.ListLookups:input_type -> leasehold.v1.ListLookupsRequest
-	48, // 58: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
-	23, // 59: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
-	25, // 60: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
-	27, // 61: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
-	29, // 62: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
-	51, // 63: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
-	54, // 64: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
-	56, // 65: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
-	2,  // 66: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
-	11, // 67: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
-	13, // 68: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
-	15, // 69: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
-	17, // 70: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
-	19, // 71: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
-	33, // 72: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
-	36, // 73: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
-	38, // 74: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
-	41, // 75: leasehold.v1.AdminService.ListChanges:output_type -> leasehold.v1.ListChangesResponse
-	43, // 76: leasehold.v1.AdminService.ListHotKeys:output_type -> leasehold.v1.ListHotKeysResponse
-	46, // 77: leasehold.v1.AdminService.ListLookups:output_type -> leasehold.v1.ListLookupsResponse
-	49, // 78: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
-	24, // 79: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
-	26, // 80: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
-	28, // 81: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
-	30, // 82: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
-	52, // 83: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
-	55, // 84: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
-	57, // 85: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
-	66, // [66:86] is the sub-list for method output_type
-	46, // [46:66] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	48, // 38: leasehold.v1.ListLookupsResponse.lookups:type_name -> leasehold.v1.LookupStatus
+	47, // 39: leasehold.v1.ListLookupsResponse.autosharding:type_name -> leasehold.v1.AutoshardingStatus
+	59, // 40: leasehold.v1.WatchResponse.at:type_name -> google.protobuf.Timestamp
+	39, // 41: leasehold.v1.WatchResponse.change:type_name -> leasehold.v1.HistoryEntry
+	51, // 42: leasehold.v1.WatchResponse.note:type_name -> leasehold.v1.Note
+	67, // 43: leasehold.v1.WatchResponse.leader:type_name -> leasehold.v1.NotLeader
+	54, // 44: leasehold.v1.ListMembersResponse.members:type_name -> leasehold.v1.Member
+	54, // 45: leasehold.v1.AddMemberResponse.member:type_name -> leasehold.v1.Member
+	54, // 46: leasehold.v1.AddMemberResponse.members:type_name -> leasehold.v1.Member
+	1,  // 47: leasehold.v1.AdminService.GetStatus:input_type -> leasehold.v1.GetStatusRequest
+	10, // 48: leasehold.v1.AdminService.ListNamespaces:input_type -> leasehold.v1.ListNamespacesRequest
+	12, // 49: leasehold.v1.AdminService.CreateNamespace:input_type -> leasehold.v1.CreateNamespaceRequest
+	14, // 50: leasehold.v1.AdminService.UpdateNamespace:input_type -> leasehold.v1.UpdateNamespaceRequest
+	16, // 51: leasehold.v1.AdminService.DeleteNamespace:input_type -> leasehold.v1.DeleteNamespaceRequest
+	18, // 52: leasehold.v1.AdminService.ListOwners:input_type -> leasehold.v1.ListOwnersRequest
+	32, // 53: leasehold.v1.AdminService.ListRanges:input_type -> leasehold.v1.ListRangesRequest
+	35, // 54: leasehold.v1.AdminService.LookupKey:input_type -> leasehold.v1.LookupKeyRequest
+	37, // 55: leasehold.v1.AdminService.ListHistory:input_type -> leasehold.v1.ListHistoryRequest
+	40, // 56: leasehold.v1.AdminService.ListChanges:input_type -> leasehold.v1.ListChangesRequest
+	42, // 57: leasehold.v1.AdminService.ListHotKeys:input_type -> leasehold.v1.ListHotKeysRequest
+	45, // 58: leasehold.v1.AdminService.ListLookups:input_type -> leasehold.v1.ListLookupsRequest
+	49, // 59: leasehold.v1.AdminService.Watch:input_type -> leasehold.v1.WatchRequest
+	23, // 60: leasehold.v1.AdminService.DrainOwner:input_type -> leasehold.v1.DrainOwnerRequest
+	25, // 61: leasehold.v1.AdminService.MoveRange:input_type -> leasehold.v1.MoveRangeRequest
+	27, // 62: leasehold.v1.AdminService.Rebalance:input_type -> leasehold.v1.RebalanceRequest
+	29, // 63: leasehold.v1.AdminService.ListMoves:input_type -> leasehold.v1.ListMovesRequest
+	52, // 64: leasehold.v1.AdminService.ListMembers:input_type -> leasehold.v1.ListMembersRequest
+	55, // 65: leasehold.v1.AdminService.AddMember:input_type -> leasehold.v1.AddMemberRequest
+	57, // 66: leasehold.v1.AdminService.RemoveMember:input_type -> leasehold.v1.RemoveMemberRequest
+	2,  // 67: leasehold.v1.AdminService.GetStatus:output_type -> leasehold.v1.GetStatusResponse
+	11, // 68: leasehold.v1.AdminService.ListNamespaces:output_type -> leasehold.v1.ListNamespacesResponse
+	13, // 69: leasehold.v1.AdminService.CreateNamespace:output_type -> leasehold.v1.CreateNamespaceResponse
+	15, // 70: leasehold.v1.AdminService.UpdateNamespace:output_type -> leasehold.v1.UpdateNamespaceResponse
+	17, // 71: leasehold.v1.AdminService.DeleteNamespace:output_type -> leasehold.v1.DeleteNamespaceResponse
+	19, // 72: leasehold.v1.AdminService.ListOwners:output_type -> leasehold.v1.ListOwnersResponse
+	33, // 73: leasehold.v1.AdminService.ListRanges:output_type -> leasehold.v1.ListRangesResponse
+	36, // 74: leasehold.v1.AdminService.LookupKey:output_type -> leasehold.v1.LookupKeyResponse
+	38, // 75: leasehold.v1.AdminService.ListHistory:output_type -> leasehold.v1.ListHistoryResponse
+	41, // 76: leasehold.v1.AdminService.ListChanges:output_type -> leasehold.v1.ListChangesResponse
+	43, // 77: leasehold.v1.AdminService.ListHotKeys:output_type -> leasehold.v1.ListHotKeysResponse
+	46, // 78: leasehold.v1.AdminService.ListLookups:output_type -> leasehold.v1.ListLookupsResponse
+	50, // 79: leasehold.v1.AdminService.Watch:output_type -> leasehold.v1.WatchResponse
+	24, // 80: leasehold.v1.AdminService.DrainOwner:output_type -> leasehold.v1.DrainOwnerResponse
+	26, // 81: leasehold.v1.AdminService.MoveRange:output_type -> leasehold.v1.MoveRangeResponse
+	28, // 82: leasehold.v1.AdminService.Rebalance:output_type -> leasehold.v1.RebalanceResponse
+	30, // 83: leasehold.v1.AdminService.ListMoves:output_type -> leasehold.v1.ListMovesResponse
+	53, // 84: leasehold.v1.AdminService.ListMembers:output_type -> leasehold.v1.ListMembersResponse
+	56, // 85: leasehold.v1.AdminService.AddMember:output_type -> leasehold.v1.AddMemberResponse
+	58, // 86: leasehold.v1.AdminService.RemoveMember:output_type -> leasehold.v1.RemoveMemberResponse
+	67, // [67:87] is the sub-list for method output_type
+	47, // [47:67] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_leasehold_v1_admin_proto_init() }
@@ -4617,7 +4723,7 @@ func file_leasehold_v1_admin_proto_init() {
 	file_leasehold_v1_lease_proto_init()
 	file_leasehold_v1_table_proto_init()
 	file_leasehold_v1_admin_proto_msgTypes[19].OneofWrappers = []any{}
-	file_leasehold_v1_admin_proto_msgTypes[48].OneofWrappers = []any{
+	file_leasehold_v1_admin_proto_msgTypes[49].OneofWrappers = []any{
 		(*WatchResponse_Change)(nil),
 		(*WatchResponse_Note)(nil),
 		(*WatchResponse_Leader)(nil),
@@ -4628,7 +4734,7 @@ func file_leasehold_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasehold_v1_admin_proto_rawDesc), len(file_leasehold_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   57,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -173,7 +173,19 @@ export function lookupsTable() {
       { title: "Connected for", number: true, text: l => duration(l.connectedSeconds) },
     ],
   });
-  return () => table.draw();
+  return () => {
+    table.draw();
+    autosharding(model.lookups?.autosharding);
+  };
+}
+
+// autosharding shows the clients that receive the table by the auto-sharding protocol of gRPC.
+function autosharding(s) {
+  const line = part("autosharding");
+  line.hidden = !s;
+  line.className = s?.rejected ? "bad" : "quiet";
+  line.textContent = !s ? "" : `${counted(s.clients, "gRPC auto-sharding client")}: ${counted(s.accepted, "assignment")} accepted` +
+    (s.rejected ? `, ${count(s.rejected)} rejected, the last by ${s.rejection}` : "");
 }
 
 // others is links to the dashboards of other managers, as far as they are known.
