@@ -114,7 +114,16 @@ func (f *Family) Level(name, help string) prometheus.Gauge {
 
 // Gauge adds a gauge that the role collects.
 func (f *Family) Gauge(name, help string, labels ...string) *prometheus.Desc {
-	f.describe("gauge", name, help, labels...)
+	return f.collected("gauge", name, help, labels)
+}
+
+// Total adds a counter that the role collects.
+func (f *Family) Total(name, help string, labels ...string) *prometheus.Desc {
+	return f.collected("counter", name, help, labels)
+}
+
+func (f *Family) collected(kind, name, help string, labels []string) *prometheus.Desc {
+	f.describe(kind, name, help, labels...)
 	d := prometheus.NewDesc(f.Prefix+name, help, labels, f.Labels)
 	f.gauges = append(f.gauges, d)
 	return d
