@@ -50,7 +50,7 @@ type Config[Req, Resp any] struct {
 	// Logger logs the same at level debug. Default none.
 	Logger *slog.Logger
 
-	// Idle is the idle timeout of a stream without messages to send. The manager of the last Send
+	// Idle is the least idle timeout of a stream without messages to send; it is at most twice that. The manager of the last Send
 	// to a single manager is exempt, because it may send messages on its own. Default 30 s.
 	Idle time.Duration
 

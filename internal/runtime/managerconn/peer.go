@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"google.golang.org/grpc"
@@ -55,7 +56,7 @@ func (p *peer[Req, Resp]) enqueue(message *Req) {
 func (p *peer[Req, Resp]) run() {
 	defer p.cancel()
 	defer p.close()
-	idle := time.NewTimer(p.link.cfg.Idle)
+	idle := time.NewTimer(p.idleTimeout())
 	defer idle.Stop()
 	for {
 		select {
@@ -63,16 +64,21 @@ func (p *peer[Req, Resp]) run() {
 			return
 		case message := <-p.queue:
 			p.send(message)
-			idle.Reset(p.link.cfg.Idle)
+			idle.Reset(p.idleTimeout())
 		case err := <-p.streamEnded():
 			p.ended(err)
 		case <-idle.C:
 			if p.link.retire(p) {
 				return
 			}
-			idle.Reset(p.link.cfg.Idle)
+			idle.Reset(p.idleTimeout())
 		}
 	}
+}
+
+// idleTimeout is random, because many clients open connections at once: to all managers, when they have lost their leader.
+func (p *peer[Req, Resp]) idleTimeout() time.Duration {
+	return p.link.cfg.Idle + rand.N(p.link.cfg.Idle) //nolint:gosec // no secret
 }
 
 // send sends a message, and opens a stream if there is none.

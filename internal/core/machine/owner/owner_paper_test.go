@@ -149,7 +149,8 @@ func offers(fresh bool, ls []leasehold.Lease) []protocol.Offer {
 }
 
 // Centrifuge 2.1.1: owners send only to the leader. If it does not respond, they send to all managers
-// until one replies, and then only to that one. Here the first retry goes to the leader alone.
+// until one replies, and then only to that one. Here they do so when it has been silent for a
+// seventh of a lease: the first retry goes to the leader alone.
 func TestPaperSendsToAllManagersWhileTheLeaderIsUnresponsive(t *testing.T) {
 	o := newPaperOwner(t)
 	if to := o.sent[0].To; to != "" {
@@ -171,6 +172,22 @@ func TestPaperSendsToAllManagersWhileTheLeaderIsUnresponsive(t *testing.T) {
 	o.untilNextSend()
 	if to := o.sent[len(o.sent)-1].To; to != "m" {
 		t.Errorf("the request after a reply goes to %q, want the leader m", to)
+	}
+}
+
+// A process that has stalled first reads the replies that have arrived meanwhile, before it repeats its request.
+func TestStalledProcessReadsRepliesFirst(t *testing.T) {
+	o := newPaperHolder(t, lease(0, 9, 1))
+	o.untilNextSend()
+	n := len(o.sent)
+	o.now = o.wake.Add(5 * time.Second)
+	o.did(o.machine.Advance(o.now))
+	if len(o.sent) != n {
+		t.Fatal("the request is repeated at once")
+	}
+	before := o.now
+	if o.untilNextSend(); o.now.Sub(before) > 2*time.Second {
+		t.Errorf("without a reply, it is repeated %v later, want 2 s at most", o.now.Sub(before))
 	}
 }
 
