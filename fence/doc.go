@@ -69,6 +69,10 @@
 // database itself is restored, or fails over to a replica that lags, it loses fences together
 // with the data; use synchronous replication to prevent that.
 //
+// # Services
+//
+// A service of our own that owners of another namespace call refuses late effects with a [Receiver], in its own state.
+//
 // # Other databases
 //
 // The statements are for PostgreSQL, and tested with it through pgx. Errors are distinguished

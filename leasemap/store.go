@@ -19,6 +19,12 @@ import (
 // Save of an earlier owner that arrives later is refused, and so is one of the same owner that it
 // believed to have failed. A name without a value has a token, too.
 //
+// There is none for Redis and etcd. Redis replicates asynchronously: a failover loses acknowledged saves, and the tokens that
+// refuse late ones. WAIT does not prevent that, and a single Redis loses both in a crash unless it syncs its log for each
+// command. etcd is safe, but slow for this: a batch is one transaction of at most 128 operations by default, each Load is a
+// consensus write, and all members keep all values in a database of a few gigabytes. Package fenceetcd has transactions
+// for the few values that fit.
+//
 // Tokens are those of one namespace, and of one map: each map needs a Store of its own.
 type Store interface {
 	// Load raises the token of a name, and returns its record, whose Version is zero if there
