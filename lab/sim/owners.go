@@ -130,6 +130,7 @@ func (o *ownerHost) handle(what any) {
 		o.step(owner.Refused{Kind: what.kind})
 	case slept:
 		o.promises.relying = nil // agents on the same computer slept too, and have detected it
+		o.sent = 0               // it sends another request before it accepts a reply
 		o.step(owner.Slept{})
 	case owner.Event:
 		o.step(what)
