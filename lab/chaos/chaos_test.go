@@ -113,6 +113,9 @@ func TestStorms(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.Shape, cfg.Faults, cfg.Seed, cfg.Slack, cfg.TTL = shape, 67, 1, slack, ttl
 			cfg.Outage = nemesis.ShortestOutage
+			if shape == cluster.Embedded {
+				cfg.Faults, cfg.For = 0, 5*time.Minute
+			}
 			fencing := shape == cluster.Etcd && fenced(t, &cfg)
 			if shape != cluster.Etcd {
 				cfg.Points = points
@@ -127,7 +130,7 @@ func TestStorms(t *testing.T) {
 			if c := r.Checked; c.Tenures < cluster.Watched || c.Losses == 0 || c.Tables == 0 || c.Calls == 0 || c.Histories < cluster.Registers {
 				t.Errorf("checked only %+v", c)
 			}
-			if c := r.Checked; shape != cluster.Flease && (c.Outages == 0 || c.Kept == 0) {
+			if c := r.Checked; shape.Stored() && (c.Outages == 0 || c.Kept == 0) {
 				t.Errorf("no outage was checked: %+v", c)
 			}
 			// Whether a late write is rejected is a matter of timing; TestLeasesOffIsDetected requires rejected
@@ -193,6 +196,7 @@ func TestOutagesThatMayLose(t *testing.T) {
 		{cluster.Flease, nemesis.ManagersCut, 1, 2, false},
 		{cluster.Flease, nemesis.ManagersPause, 1, 2, false},
 		{cluster.Flease, nemesis.ManagersCut, 0, 0, false},
+		{cluster.Embedded, nemesis.ManagersPause, 1, 2, false},
 	} {
 		r := &run{cfg: Config{Config: cluster.Config{Shape: test.shape}}}
 		if got := r.losesNothing(test.kind, test.before, test.after); got != test.want {
@@ -263,7 +267,7 @@ func TestConfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Config){
-		`--store "disk": want etcd, external, flease or all`:                                     func(c *Config) { c.Shape = "disk" },
+		`--store "disk": want etcd, external, flease, cluster or all`:                            func(c *Config) { c.Shape = "disk" },
 		"--for 0s and --faults 0: one of them must be set":                                       func(c *Config) { c.Faults = 0 },
 		"--for -1s: want a time above 0":                                                         func(c *Config) { c.For = -time.Second },
 		"--faults -1: want a number above 0":                                                     func(c *Config) { c.Faults = -1 },

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/lab/chaos/check"
 	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/lab/chaos/nemesis"
+	"github.com/leasehold-dev/leasehold/manager"
 )
 
 // Config configures a run. [DefaultConfig] has values for all fields that need one.
@@ -71,7 +72,7 @@ func (c *Config) Validate() error {
 	}
 	switch {
 	case !slices.Contains(cluster.Shapes(), c.Shape):
-		return bad("--store %q: want etcd, external, flease or all", c.Shape)
+		return bad("--store %q: want etcd, external, flease, cluster or all", c.Shape)
 	case c.For < 0:
 		return bad("--for %v: want a time above 0", c.For)
 	case c.Faults < 0:
@@ -80,6 +81,8 @@ func (c *Config) Validate() error {
 		return bad("--for %v and --faults %d: one of them must be set", c.For, c.Faults)
 	case c.Owners < 1 || c.Owners > 100:
 		return bad("--owners %d: want 1 to 100", c.Owners)
+	case c.Shape == cluster.Embedded && c.Owners < manager.MinPeers:
+		return bad("--owners %d: want at least %d with --store cluster", c.Owners, manager.MinPeers)
 	case c.Callers < 1 || c.Callers > 100:
 		return bad("--callers %d: want 1 to 100", c.Callers)
 	case c.Lease < time.Second || c.Lease > time.Minute:
@@ -122,7 +125,7 @@ func stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * 
 // setting returns the conditions of the nemesis, and the durations that faults depend on.
 func (c *Config) setting() nemesis.Setting {
 	return nemesis.Setting{
-		Shape: c.Shape, Other: c.Other != "", Drift: c.Drifting != "", Beyond: c.Beyond, Points: len(c.Points) > 0, Spare: c.Soak,
+		Shape: c.Shape, Other: c.Other != "" && c.Shape != cluster.Embedded, Drift: c.Drifting != "", Beyond: c.Beyond, Points: len(c.Points) > 0, Spare: c.Soak,
 		Times: nemesis.Times{Lease: c.Lease, Hold: stretch(c.Lease), TTL: c.TTL, Yield: stretch(c.TTL)},
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/testkit/oracle"
-	"github.com/leasehold-dev/leasehold/lab/chaos/cluster"
 	"github.com/leasehold-dev/leasehold/lab/chaos/nemesis"
 )
 
@@ -64,7 +63,7 @@ func (r *run) losesNothing(kind string, before, after leasehold.Term) bool {
 	if kind == nemesis.StoreRestore {
 		return false
 	}
-	return r.cfg.Shape != cluster.Flease || before != 0 && before == after
+	return r.cfg.Shape.Stored() || before != 0 && before == after
 }
 
 // quiet waits until the cluster is quiet, or for quietPatience.

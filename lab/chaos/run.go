@@ -246,7 +246,7 @@ func (r *run) healed(ctx context.Context, when string) error {
 	store, stop := r.storeBack(ctx)
 	defer stop()
 	blank := r.cluster.Blank()
-	bound := r.cfg.bound(r.cfg.Shape == cluster.Flease && 2*blank > len(r.cluster.Managers))
+	bound := r.cfg.bound(!r.cfg.Shape.Stored() && 2*blank > len(r.cluster.Managers))
 	missing, err := r.cluster.Create(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -285,10 +285,11 @@ func (r *run) healed(ctx context.Context, when string) error {
 }
 
 // created records that the namespace had to be created. That is correct only if all managers were down at the
-// same time and have no store.
+// same time and have no store, or most of them in servers, which create it again.
 func (r *run) created(when string, blank int) {
 	r.count(func(p *Report) { p.Created++ })
-	if r.cfg.Shape != cluster.Flease || blank < len(r.cluster.Managers) {
+	lost := r.cfg.Shape == cluster.Flease && blank == len(r.cluster.Managers) || r.cfg.Shape == cluster.Embedded && 2*blank >= len(r.cluster.Managers)
+	if !lost {
 		r.book.Vanished(when, blank)
 	}
 }

@@ -32,6 +32,8 @@ type OwnerConfig struct {
 	LeasesOff bool
 	// KeepSuspended is that of [owner.Config]. With a short time every outage loses state.
 	KeepSuspended time.Duration
+	// Member, if Self is set, makes the process a member of a cluster, which needs no Managers.
+	Member
 	// Beside, if set, runs concurrently until the context ends.
 	Beside  func(ctx context.Context, l owner.Checker) error
 	Records io.Writer
@@ -45,6 +47,7 @@ func (cfg *OwnerConfig) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&cfg.Managers, "managers", nil, "addresses of managers")
 	f.IntVar(&cfg.Watched, "watched", 0, "number of keys whose leases it records")
 	f.DurationVar(&cfg.KeepSuspended, "keep-suspended", 0, "time for which suspended leases are kept (default until a leader replies)")
+	cfg.Member.addFlags(f)
 	f.BoolVar(&cfg.LeasesOff, "leases-off", false, "ignore the end of leases")
 }
 
@@ -61,23 +64,29 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	}
 	service := &registers{entries: make(map[string]entry)}
 	o, err := cfg.join(ctx, service)
-	if ctx.Err() != nil && o == nil {
+	if ctx.Err() != nil && err != nil {
 		return listener.Close() // ended before it joined
 	}
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	var leases owner.Checker = o
+	var leases owner.Checker = o.owner
 	if cfg.LeasesOff {
-		leases = &forever{Checker: o, had: make(map[leasehold.Key]owner.Lease)}
+		leases = &forever{Checker: leases, had: make(map[leasehold.Key]owner.Lease)}
 	}
 	service.leases = leases
 	server := &http.Server{Handler: service.handler(), ReadHeaderTimeout: headerTime}
 	keys := history.Keys(history.Watched(cfg.Watched))
-	sentinel := oracle.NewSentinel(leases, o.Session(), keys, func(r ...oracle.Record) error { return oracle.WriteRecords(cfg.Records, r...) })
-	ended := make(chan error, 3)
+	sentinel := oracle.NewSentinel(leases, o.owner.Session(), keys, func(r ...oracle.Record) error { return oracle.WriteRecords(cfg.Records, r...) })
+	ended := make(chan error, 4)
 	go func() { ended <- server.Serve(listener) }()
 	go func() { ended <- sentinel.Run(context.WithoutCancel(ctx)) }() // until the owner has closed
+	go func() {
+		<-o.Done()
+		if ctx.Err() == nil {
+			ended <- o.Err()
+		}
+	}()
 	if cfg.Beside != nil {
 		go func() { ended <- cfg.Beside(ctx, leases) }()
 	}
@@ -90,15 +99,30 @@ func RunOwner(ctx context.Context, cfg OwnerConfig) error {
 	return errors.Join(err, o.Close(closing), server.Close())
 }
 
+// A joined process is an owner, and perhaps a manager: the membership ends with both.
+type joined struct {
+	membership
+	owner *owner.Owner
+}
+
+type membership interface {
+	Done() <-chan struct{}
+	Err() error
+	Close(ctx context.Context) error
+}
+
 // join joins, with retries.
-func (cfg *OwnerConfig) join(ctx context.Context, service *registers) (*owner.Owner, error) {
-	return retry(ctx, cfg.Logger, "joining", func(ctx context.Context) (*owner.Owner, error) {
-		return owner.Join(ctx, owner.Config{
-			Namespace: Namespace, Managers: cfg.Managers, Addr: cfg.Addr, Name: cfg.Name,
-			OnRevoke: service.drop, Load: owner.LoadReported, KeepSuspended: cfg.KeepSuspended,
-			Credentials: insecure.NewCredentials(), Logger: cfg.Logger,
-		})
+func (cfg *OwnerConfig) join(ctx context.Context, service *registers) (joined, error) {
+	as := owner.Config{OnRevoke: service.drop, Load: owner.LoadReported, KeepSuspended: cfg.KeepSuspended}
+	if cfg.Self != "" {
+		return cfg.Member.join(ctx, cfg.Addr, as, cfg.Logger)
+	}
+	as.Namespace, as.Managers, as.Addr, as.Name = Namespace, cfg.Managers, cfg.Addr, cfg.Name
+	as.Credentials, as.Logger = insecure.NewCredentials(), cfg.Logger
+	o, err := retry(ctx, cfg.Logger, "joining", func(ctx context.Context) (*owner.Owner, error) {
+		return owner.Join(ctx, as)
 	})
+	return joined{o, o}, err
 }
 
 // forever is an owner with leases switched off: after a check has succeeded once it always does. It is safe

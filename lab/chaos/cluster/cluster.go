@@ -24,6 +24,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/lab/chaos/actor"
 	"github.com/leasehold-dev/leasehold/lab/chaos/lan"
+	"github.com/leasehold-dev/leasehold/manager"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 	"github.com/leasehold-dev/leasehold/server/proc"
 )
@@ -54,7 +55,9 @@ func New(cfg Config) (*Cluster, error) {
 		c.launch(s, cfg.Program, nil, c.storeArgs(i)...)
 	}
 	for i, m := range c.Managers {
-		c.launch(m, cfg.Program, nil, c.managerArgs(i)...)
+		if m.Role == Manager {
+			c.launch(m, cfg.Program, nil, c.managerArgs(i)...)
+		}
 	}
 	for _, o := range c.Owners {
 		c.launch(o, cmp.Or(cfg.OwnerProgram, cfg.Program), cfg.Owned, c.ownerArgs(o)...)
@@ -72,9 +75,13 @@ func New(cfg Config) (*Cluster, error) {
 
 // addHosts creates all members, one per host, and the operator's host.
 func (c *Cluster) addHosts() (err error) {
-	stores := 0
-	if c.cfg.Shape == External {
+	stores, managers, servers, port := 0, members, Owner, uint16(ownerPort)
+	switch c.cfg.Shape {
+	case External:
 		stores = members
+	case Embedded:
+		managers, servers, port = 0, Server, managerPort
+	case Etcd, Flease:
 	}
 	for _, g := range []struct {
 		role   Role
@@ -83,9 +90,9 @@ func (c *Cluster) addHosts() (err error) {
 		port   uint16
 		into   *[]*Member
 	}{
-		{Manager, "m", members, managerPort, &c.Managers},
+		{Manager, "m", managers, managerPort, &c.Managers},
 		{Store, "e", stores, clientPort, &c.Stores},
-		{Owner, "o", c.cfg.Owners, ownerPort, &c.Owners},
+		{servers, "o", c.cfg.Owners, port, &c.Owners},
 		{Caller, "c", c.cfg.Callers, 0, &c.Callers},
 	} {
 		for i := range g.n {
@@ -94,7 +101,7 @@ func (c *Cluster) addHosts() (err error) {
 			if err != nil {
 				return err
 			}
-			if g.role == Store || g.role == Manager {
+			if g.role == Store || g.role == Manager || g.role == Server {
 				err := host.ResendWithin(time.Second)
 				if c.Unbounded = errors.Is(err, errors.ErrUnsupported); err != nil && !c.Unbounded {
 					return fmt.Errorf("limiting the TCP retransmission timeout of a host: %w", err)
@@ -104,6 +111,9 @@ func (c *Cluster) addHosts() (err error) {
 			m.Name = name
 			*g.into = append(*g.into, m)
 		}
+	}
+	if c.cfg.Shape == Embedded {
+		c.Managers = c.Owners[:min(len(c.Owners), manager.MaxPeers)]
 	}
 	c.Operator, err = c.cfg.Network.Host("operator")
 	return err
@@ -127,7 +137,7 @@ func addrs(members []*Member) []string {
 // launch sets the command of a member. The other build replaces only the leasehold command.
 func (c *Cluster) launch(m *Member, program string, output func(string, time.Duration, io.Reader) error, args ...string) {
 	m.args, m.programs = args, []string{program}
-	if program == c.cfg.Program && c.cfg.Other != "" {
+	if program == c.cfg.Program && c.cfg.Other != "" && m.Role != Server {
 		m.programs = append(m.programs, c.cfg.Other)
 	}
 	m.Ended = func(err error) { m.revive(err, c.cfg.Failed) }
@@ -170,8 +180,13 @@ func (c *Cluster) storeArgs(i int) []string {
 
 func (c *Cluster) ownerArgs(o *Member) []string {
 	args := []string{
-		"chaos-owner", "--name", o.Name, "--listen", o.Addr,
-		"--managers", strings.Join(addrs(c.Managers), ","), "--watched", strconv.Itoa(Watched),
+		"chaos-owner", "--name", o.Name, "--listen", o.Host.At(ownerPort), "--watched", strconv.Itoa(Watched),
+	}
+	if o.Role == Server {
+		args = append(args, "--self", o.Addr, "--members", strings.Join(addrs(c.Owners), ","),
+			"--peer-key-file", filepath.Join(c.cfg.Dir, keyFile), "--ttl", c.cfg.TTL.String(), "--lease", c.cfg.Lease.String())
+	} else {
+		args = append(args, "--managers", strings.Join(addrs(c.Managers), ","))
 	}
 	if c.cfg.LeasesOff {
 		args = append(args, "--leases-off")
@@ -188,7 +203,12 @@ func (c *Cluster) callerArgs(i int) []string {
 }
 
 // All returns all members.
-func (c *Cluster) All() []*Member { return slices.Concat(c.Stores, c.Managers, c.Owners, c.Callers) }
+func (c *Cluster) All() []*Member {
+	if c.cfg.Shape == Embedded {
+		return slices.Concat(c.Owners, c.Callers)
+	}
+	return slices.Concat(c.Stores, c.Managers, c.Owners, c.Callers)
+}
 
 // startTimeout is for processes that start on a loaded computer.
 const startTimeout = 60 * time.Second
@@ -205,13 +225,17 @@ func (c *Cluster) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := start(c.Stores, c.Managers); err != nil {
+	managers, servers := c.Managers, c.Owners
+	if c.cfg.Shape == Embedded {
+		managers, servers = c.Owners, nil
+	}
+	if err := start(c.Stores, managers); err != nil {
 		return err
 	}
 	if _, err := c.Create(ctx); err != nil {
 		return err
 	}
-	return start(c.Owners, c.Callers)
+	return start(servers, c.Callers)
 }
 
 func start(groups ...[]*Member) error {
@@ -246,7 +270,7 @@ func (c *Cluster) Create(ctx context.Context) (missing bool, err error) {
 	err = proc.Until(ctx, func(ctx context.Context) (err error) {
 		missing, err = c.managers.CreateNamespace(ctx, &leaseholdv1.NamespaceConfig{
 			Name:   string(actor.Namespace),
-			Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease), Renew: int64(c.cfg.Lease / 6), Drift: Drift},
+			Timing: &leaseholdv1.Timing{Lease: int64(c.cfg.Lease), Renew: int64(c.cfg.Lease / actor.RenewalsPerLease), Drift: Drift},
 		})
 		return err
 	})

@@ -16,10 +16,14 @@ const (
 	Etcd     Shape = "etcd"     // in an etcd cluster of which each manager is a member
 	External Shape = "external" // in an etcd cluster of three other processes
 	Flease   Shape = "flease"   // in memory only
+	Embedded Shape = "cluster"  // in memory only, inside the servers: package cluster
 )
 
 // Shapes are all shapes.
-func Shapes() []Shape { return []Shape{Etcd, External, Flease} }
+func Shapes() []Shape { return []Shape{Etcd, External, Flease, Embedded} }
+
+// Stored reports whether a store keeps the tables.
+func (s Shape) Stored() bool { return s == Etcd || s == External }
 
 // Settings of all clusters.
 const (

@@ -31,7 +31,7 @@ func (c *Cluster) Keepers() []*Member {
 		return c.Managers
 	case External:
 		return c.Stores
-	case Flease:
+	case Flease, Embedded:
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ const (
 	Store   Role = "store"
 	Owner   Role = "owner"
 	Caller  Role = "caller"
+	Server  Role = "server" // an owner with a manager
 )
 
 // A Member is a process and its host.
@@ -186,7 +187,7 @@ func (c Crash) Unwrap() error { return c.Err }
 // revivalAfter is the delay before the restart of a process that ended by itself.
 const revivalAfter = 300 * time.Millisecond
 
-// revive acts as a supervisor: it restarts a manager or store, which may end without its store or quorum, and
+// revive acts as a supervisor: it restarts a manager or store, which may end without its store or quorum, a server whose manager ends, and
 // a process that a fault may end. Any other end is a failure.
 func (m *Member) revive(ended error, failed func(error)) {
 	if m.crashed() || !m.mayEnd() {
@@ -217,7 +218,7 @@ func (m *Member) revive(ended error, failed func(error)) {
 func (m *Member) mayEnd() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.Role == Manager || m.Role == Store || m.isExcused() || m.life.dies || !m.life.wanted
+	return m.Role == Manager || m.Role == Store || m.Role == Server || m.isExcused() || m.life.dies || !m.life.wanted
 }
 
 // crashed reports whether the log of its process ends with an error of Go's runtime that is not excused. Lack

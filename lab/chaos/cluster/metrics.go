@@ -27,8 +27,8 @@ func (c *Cluster) Usage(ctx context.Context, into *leaks.Log, callers func(name 
 			var page map[string]float64
 			page, err = c.metrics(ctx, m)
 			inside = leaks.FromMetrics(page)
-		case Owner:
-			inside, err = get(ctx, c.Operator.Dial, m.Addr+actor.UsagePath, leaks.Read)
+		case Owner, Server:
+			inside, err = get(ctx, c.Operator.Dial, m.Host.At(ownerPort)+actor.UsagePath, leaks.Read)
 		case Caller:
 			inside = callers(m.Name)
 		}

@@ -15,14 +15,14 @@ var passedBy = map[string]struct {
 	roles  []cluster.Role
 	shapes []cluster.Shape
 }{
-	"manager":    {[]cluster.Role{cluster.Manager}, cluster.Shapes()},
+	"manager":    {[]cluster.Role{cluster.Manager, cluster.Server}, cluster.Shapes()},
 	"store":      {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd, cluster.External}},
 	"etcd":       {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Etcd}},
-	"flease":     {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
-	"memcatalog": {[]cluster.Role{cluster.Manager}, []cluster.Shape{cluster.Flease}},
-	"owner":      {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
-	"mover":      {[]cluster.Role{cluster.Owner}, cluster.Shapes()},
-	"link":       {[]cluster.Role{cluster.Owner, cluster.Caller}, cluster.Shapes()},
+	"flease":     {[]cluster.Role{cluster.Manager, cluster.Server}, []cluster.Shape{cluster.Flease, cluster.Embedded}},
+	"memcatalog": {[]cluster.Role{cluster.Manager, cluster.Server}, []cluster.Shape{cluster.Flease, cluster.Embedded}},
+	"owner":      {[]cluster.Role{cluster.Owner, cluster.Server}, cluster.Shapes()},
+	"mover":      {[]cluster.Role{cluster.Owner, cluster.Server}, cluster.Shapes()},
+	"link":       {[]cluster.Role{cluster.Owner, cluster.Server, cluster.Caller}, cluster.Shapes()},
 	"lookup":     {[]cluster.Role{cluster.Caller}, cluster.Shapes()},
 }
 

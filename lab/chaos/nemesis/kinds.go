@@ -38,8 +38,9 @@ func (k *kind) takes() string {
 }
 
 var (
-	stored   = demand{"--store etcd or external", func(s Setting) bool { return s.Shape != cluster.Flease }}
-	embedded = demand{"--store etcd or flease", func(s Setting) bool { return s.Shape != cluster.External }}
+	stored   = demand{"--store etcd or external", func(s Setting) bool { return s.Shape.Stored() }}
+	embedded = demand{"--store etcd or flease", func(s Setting) bool { return s.Shape == cluster.Etcd || s.Shape == cluster.Flease }}
+	separate = demand{"managers in processes of their own", func(s Setting) bool { return s.Shape != cluster.Embedded }}
 	external = demand{"--store external", func(s Setting) bool { return s.Shape == cluster.External }}
 	another  = demand{"--other", func(s Setting) bool { return s.Other }}
 	drifts   = demand{"--drift", func(s Setting) bool { return s.Drift && !s.Beyond }}

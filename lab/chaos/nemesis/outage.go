@@ -40,7 +40,7 @@ func outages() []kind {
 	return []kind{
 		{ManagersKill, "all managers are killed with -9, and restarted 5 s to 5 min later", 3, []demand{bounded, unspared}, outageTime, kill(all, anyManager)},
 		{ManagersPause, "all managers are stopped (SIGSTOP) for 5 s to 5 min", 2, []demand{bounded}, outageTime, pause(all, anyManager)},
-		{ManagersCut, "all managers are cut off from servers and callers for 5 s to 5 min, not from each other", 3, []demand{bounded}, outageTime, trouble(unreachable)},
+		{ManagersCut, "all managers are cut off from servers and callers for 5 s to 5 min, not from each other", 3, []demand{bounded, separate}, outageTime, trouble(unreachable)},
 		{"store-outage-kill", "the store has no quorum for 5 s to 5 min: two or all of its members are killed with -9", 2, []demand{bounded, stored, unspared}, outageTime, kill(all, quorum)},
 		{"store-outage-pause", "the store has no quorum for 5 s to 5 min: two or all of its members are stopped", 2, []demand{bounded, stored}, outageTime, pause(all, quorum)},
 		{StoreRestore, "managers and stores are killed, and restarted with copies of their data directories that are over a minute old", 2, []demand{bounded, stored, unspared}, outageTime, restore},

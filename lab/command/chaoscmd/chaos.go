@@ -91,7 +91,7 @@ func New() *cobra.Command {
 	flags.DurationVar(&c.For, "for", 0, "time in which storms begin, with each store (default 30s, or no limit with --faults)")
 	flags.IntVar(&c.Faults, "faults", 0, "number of faults, with each store (default no limit)")
 	flags.Uint64Var(&c.Seed, "seed", 0, "seed of the faults, their victims and times (default random)")
-	flags.StringVar(&o.Store, "store", string(c.Shape), "store of the managers: etcd, external, flease, or all one after the other")
+	flags.StringVar(&o.Store, "store", string(c.Shape), "store of the managers: etcd, external, flease, cluster (managers in the servers), or all one after the other")
 	flags.StringSliceVar(&c.Kinds, "kinds", nil, "only these `faults`; \"help\" lists all")
 	flags.DurationVar(&c.Outage, "outage", 0, "duration of each outage of all managers or of the store, 5s or more (default random: 5s to 5m,\nmostly short, and at most a third of the rest of --for)")
 	flags.IntVar(&c.Owners, "owners", c.Owners, "number of servers")
@@ -113,7 +113,7 @@ func New() *cobra.Command {
 	for flag, values := range map[string][]string{
 		"kinds": campaign.KindNames(),
 		"drift": {campaign.DriftWithin, campaign.DriftBeyond},
-		"store": {"etcd", "external", "flease", campaign.AllStores},
+		"store": {"etcd", "external", "flease", "cluster", campaign.AllStores},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
