@@ -62,7 +62,8 @@ type Peers struct {
 
 	// Rebuild is for applications that create their namespaces again. If a majority of the managers
 	// has restarted, and some are down, the namespaces that only those have are lost, and the leader
-	// continues after Longest. Default: it waits for all managers.
+	// continues after Longest, unless a manager with another configuration of the group runs. Default:
+	// it waits for all managers.
 	Rebuild bool
 	// Owners are the names of the processes that may be owners; others are refused. Default: all.
 	Owners []leasehold.OwnerID

@@ -46,6 +46,11 @@ func (c *replica) calls(to storage.ManagerID) calls {
 	return calls{c.term != 0 && p.called, p.err}
 }
 
+// refuses reports whether the manager is up and rejects this leader's calls: it has another configuration.
+func (p *peer) refuses() bool {
+	return p.err != nil && leasehold.KindOf(p.err) != leasehold.ErrUnavailable
+}
+
 const opShare = "share the catalog"
 
 const callTimeout = time.Second
@@ -70,6 +75,9 @@ func (c *replica) call(p *peer, r *machine.Request) {
 		failpoint.Here("memcatalog/shared")
 		c.mu.Lock()
 		c.note(p, err)
+		if p.refuses() {
+			c.step(machine.Disputed{For: mismatchExpiry})
+		}
 		// Replies count only in the term of the request, while its lease is valid: see the machine.
 		if err == nil && !c.closed && c.g.leads(r.Term) && r.Term == c.term {
 			p.answered = true
@@ -143,6 +151,7 @@ func (c *replica) recordMismatch(from string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mismatched, c.mismatchAt = from, c.g.cfg.Clock.Now()
+	c.step(machine.Disputed{For: mismatchExpiry})
 	if _, ok := c.warned.Allow("stranger", 1); ok {
 		c.g.log.Error("this manager does not take part: the leader has other --peers, --ttl, --epsilon, --drift, --longest-lease or --peer-key-file. "+
 			"Start all managers with the same", "leader", from)

@@ -40,6 +40,20 @@ func TestNewGroupWaitsForManagerWithOtherKey(t *testing.T) {
 	})
 }
 
+// A new group that may rebuild its catalog does not do so while a manager refuses its leader: its settings show that
+// not all agree about the group.
+func TestNoRebuildWhileAManagerRefuses(t *testing.T) {
+	inBubble(t, func(t *testing.T, cl *cluster) {
+		rebuild := func(c *memcatalog.Config) { c.Rebuild = true }
+		members := []*member{cl.start(0, key, rebuild), cl.start(1, key, rebuild), cl.start(2, otherKey, rebuild)}
+		if leader, _ := cl.leaderWithin(time.Minute, members...); leader != nil {
+			t.Fatal("the group has a leader with a catalog, although a manager refuses it")
+		}
+		members[2].stop()
+		cl.leader(members[:2]...)
+	})
+}
+
 // A manager that is restarted with another key is a voter neither for itself nor for the others,
 // until it is restarted with the right key.
 func TestOtherKeyDoesNotVote(t *testing.T) {

@@ -20,7 +20,7 @@
 // other leases were granted by earlier leaders, whose authority ended before.
 //
 // A setting is for managers inside the owners' processes. Rebuild: the leader waits for a majority of
-// responses instead of all. A catalog that only other managers have is lost, even if these run. All
+// responses instead of all, and until no manager with another configuration runs. A catalog that only other managers have is lost, even if these run. All
 // managers replace it by the leader's, which has a later term. No lease depends on it: the leader has
 // waited until all have expired.
 //

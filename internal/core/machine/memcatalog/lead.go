@@ -144,7 +144,7 @@ func (m *Machine) decide(now mono.Instant) {
 func (m *Machine) replaces(now mono.Instant) bool {
 	l := m.lead
 	all := len(l.known) == len(m.cfg.Peers)
-	if !all && (!m.cfg.Rebuild || !m.majority(len(l.known))) {
+	if !all && (!m.cfg.Rebuild || now < m.disputed || !m.majority(len(l.known))) {
 		return false
 	}
 	wait := max(0, l.expiry.Sub(now))
@@ -187,7 +187,8 @@ func (m *Machine) majority(n int) bool { return 2*n > len(m.cfg.Peers) }
 // returns the next wake time.
 func (m *Machine) retransmit(now mono.Instant) mono.Instant {
 	l := m.lead
-	if l.catalog == nil && l.waits && now >= l.expiry {
+	ready := max(l.expiry, m.disputed)
+	if l.catalog == nil && l.waits && now >= ready {
 		m.decide(now)
 	}
 	every := m.cfg.Retry
@@ -199,7 +200,7 @@ func (m *Machine) retransmit(now mono.Instant) mono.Instant {
 	}
 	next := l.sentAt.Add(every)
 	if l.catalog == nil && l.waits {
-		next = min(next, l.expiry)
+		next = min(next, ready)
 	}
 	return next
 }

@@ -59,6 +59,10 @@ type (
 		From     storage.ManagerID
 		Response *Response
 	}
+	// Disputed reports that a manager with another configuration of the group runs. With
+	// Config.Rebuild, a leader does not rebuild for this time: the managers that do not respond may be
+	// a majority of the other configuration.
+	Disputed struct{ For time.Duration }
 )
 
 func (Lead) memcatalogEvent()     {}
@@ -66,6 +70,7 @@ func (StepDown) memcatalogEvent() {}
 func (Write) memcatalogEvent()    {}
 func (Asked) memcatalogEvent()    {}
 func (Answered) memcatalogEvent() {}
+func (Disputed) memcatalogEvent() {}
 
 // An Action is executed by the shell, in order.
 type Action interface{ memcatalogAction() }
@@ -156,6 +161,8 @@ type Machine struct {
 
 	maxTerm leasehold.Term   // highest term received from any leader
 	have    *storage.Catalog // nil while this manager is blank
+	// disputed: until then no catalog is rebuilt.
+	disputed mono.Instant
 
 	lead *leadership // nil if this manager does not lead
 }
@@ -202,6 +209,8 @@ func (m *Machine) Step(now mono.Instant, e Event) ([]Action, mono.Instant) {
 		m.handleRequest(e)
 	case Answered:
 		m.handleResponse(now, e)
+	case Disputed:
+		m.disputed = max(m.disputed, now.Add(e.For))
 	}
 	return m.finish(now)
 }

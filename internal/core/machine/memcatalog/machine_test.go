@@ -371,6 +371,38 @@ func TestRebuildsWithAMajority(t *testing.T) {
 	}
 }
 
+// While a manager with another list of managers runs, no catalog is rebuilt: the managers that do not respond may have a
+// leader of their own.
+func TestDisputedCatalogIsNotRebuilt(t *testing.T) {
+	dispute := memcatalog.Disputed{For: longest + 5*time.Second}
+	for name, c := range map[string]struct {
+		act  func(g *group)
+		want []string
+	}{
+		"before the election": {func(g *group) {
+			g.step("a", dispute)
+			g.lead("a", 1)
+		}, nil},
+		"during the wait for leases": {func(g *group) {
+			g.lead("a", 1)
+			g.step("a", dispute)
+		}, []string{"a: memory lost"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGroup(t, 3)
+			g.rebuild = true
+			g.restart("a")
+			g.restart("b")
+			g.down["c"] = true
+			c.act(g)
+			g.pass("a", longest+4*time.Second)
+			g.expect(c.want...)
+			g.pass("a", 2*time.Second)
+			g.expect("a: waits no longer", "a: loaded 1.1")
+		})
+	}
+}
+
 // A minority of the managers never rebuilds.
 func TestMinorityDoesNotRebuild(t *testing.T) {
 	g := newGroup(t, 3)
