@@ -27,7 +27,7 @@ type port struct {
 
 	mu      sync.Mutex
 	moves   *inlet
-	pending list.List // connections whose protocol is unknown, oldest first
+	pending list.List // connections that no server has accepted yet, oldest first: of type *pendingConn
 	closed  bool
 }
 
@@ -37,7 +37,8 @@ const (
 	http2Preface = "PRI "
 	tlsHandshake = 0x16 // the first byte of a TLS record
 
-	// prefaceTimeout and maxPending bound connections that send nothing.
+	// prefaceTimeout and maxPending bound connections that send nothing, or whose server does not
+	// accept them.
 	prefaceTimeout = 5 * time.Second
 	maxPending     = 1024
 )
@@ -68,6 +69,17 @@ func (p *port) accept() {
 
 const acceptPause = 10 * time.Millisecond
 
+// A pendingConn is a connection that no server has accepted yet.
+type pendingConn struct {
+	net.Conn
+	evicted chan struct{}
+}
+
+func (c *pendingConn) evict() {
+	close(c.evicted)
+	_ = c.Close()
+}
+
 // hold records a connection as pending, and closes the oldest one if there are too many. After close
 // it closes the connection and returns nil.
 func (p *port) hold(conn net.Conn) *list.Element {
@@ -78,31 +90,39 @@ func (p *port) hold(conn net.Conn) *list.Element {
 		return nil
 	}
 	if p.pending.Len() >= maxPending {
-		_ = p.pending.Remove(p.pending.Front()).(net.Conn).Close()
+		p.pending.Remove(p.pending.Front()).(*pendingConn).evict()
 	}
-	return p.pending.PushBack(conn)
+	return p.pending.PushBack(&pendingConn{conn, make(chan struct{})})
 }
 
 // route reads the first bytes of a connection, and passes it to the server of its protocol.
 func (p *port) route(conn net.Conn, pending *list.Element) {
+	defer p.release(pending)
 	preface := make([]byte, len(movePreface))
 	_ = conn.SetReadDeadline(time.Now().Add(prefaceTimeout))
 	_, err := io.ReadFull(conn, preface)
 	_ = conn.SetReadDeadline(time.Time{})
 	p.mu.Lock()
 	moves := p.moves
-	p.pending.Remove(pending) // no effect if hold has removed it
 	p.mu.Unlock()
+	evicted := pending.Value.(*pendingConn).evicted
 	switch {
 	case err != nil:
 		_ = conn.Close()
 	case string(preface) == movePreface:
-		moves.offer(conn)
+		moves.offer(conn, evicted)
 	case string(preface) == http2Preface || preface[0] == tlsHandshake:
-		p.calls.offer(&prefacedConn{Conn: conn, unread: bytes.NewReader(preface)})
+		p.calls.offer(&prefacedConn{Conn: conn, unread: bytes.NewReader(preface)}, evicted)
 	default:
-		p.pages.offer(&prefacedConn{Conn: conn, unread: bytes.NewReader(preface)})
+		p.pages.offer(&prefacedConn{Conn: conn, unread: bytes.NewReader(preface)}, evicted)
 	}
+}
+
+// release ends the pending state of a connection that has a server, or is closed.
+func (p *port) release(pending *list.Element) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending.Remove(pending) // no effect if hold has removed it
 }
 
 // reopenMoves replaces the inlet of transfers, which an owner that could not join has closed.
@@ -125,7 +145,7 @@ func (p *port) close() {
 	p.mu.Lock()
 	p.closed = true
 	for e := p.pending.Front(); e != nil; e = e.Next() {
-		_ = e.Value.(net.Conn).Close()
+		e.Value.(*pendingConn).evict()
 	}
 	_ = p.moves.Close()
 	p.mu.Unlock()
@@ -146,14 +166,15 @@ func newInlet(of net.Listener) *inlet {
 	return &inlet{addr: of.Addr(), ready: make(chan net.Conn), done: make(chan struct{})}
 }
 
-// offer passes a connection to the server, or closes it if there is none.
-func (in *inlet) offer(conn net.Conn) {
+// offer passes a connection to the server, or closes it if there is none, or it is evicted.
+func (in *inlet) offer(conn net.Conn, evicted <-chan struct{}) {
 	timer := time.NewTimer(prefaceTimeout)
 	defer timer.Stop()
 	select {
 	case in.ready <- conn:
 	case <-in.done:
 		_ = conn.Close()
+	case <-evicted:
 	case <-timer.C:
 		_ = conn.Close()
 	}

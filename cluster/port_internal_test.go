@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/leasehttp"
@@ -104,6 +105,29 @@ func TestSilentConnections(t *testing.T) {
 	}
 	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the oldest is still open: %v", err)
+	}
+}
+
+// Connections that wait for their server are bounded too: a new one replaces the oldest, although all have sent their
+// first bytes.
+func TestUnacceptedConnections(t *testing.T) {
+	p := newTestPort(t)
+	var first net.Conn
+	for range maxPending + 1 {
+		conn, far := net.Pipe()
+		t.Cleanup(func() { _ = far.Close() })
+		if first == nil {
+			first = far
+		}
+		element := p.hold(conn)
+		p.running.Go(func() { p.route(conn, element) })
+		if _, err := io.WriteString(far, movePreface); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = first.SetReadDeadline(time.Now().Add(prefaceTimeout / 2))
+	if _, err := first.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the oldest of %d connections is still open: %v", maxPending+1, err)
 	}
 }
 
