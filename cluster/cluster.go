@@ -123,7 +123,7 @@ func (c *Cluster) lead(ctx context.Context) (err error) {
 	if c.manager, err = manager.Start(c.cfg.manager(c.members, c.port.calls)); err != nil {
 		return err
 	}
-	err = c.cfg.await(ctx, "the other members", func() (string, error) { return c.manager.NotReady(), c.manager.Err() })
+	err = c.cfg.await(ctx, "the other members", statePoll, func() (string, error) { return c.manager.NotReady(), c.manager.Err() })
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (c *Cluster) lead(ctx context.Context) (err error) {
 // own makes this process an owner. A member that does not vote may be here before the voters have
 // created the namespace.
 func (c *Cluster) own(ctx context.Context) error {
-	return c.cfg.await(ctx, "the namespace", func() (string, error) {
+	return c.cfg.await(ctx, "the namespace", dnsPoll, func() (string, error) {
 		moves := c.port.reopenMoves()
 		as := c.cfg.owner(c.members, moves)
 		if as.Mover == nil {

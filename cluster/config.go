@@ -118,6 +118,8 @@ func (c *Config) validate() error {
 	case c.Peers.size > 0 && c.Size != c.Peers.size:
 		return c.bad("Size is %d, and Peers lists %d names", c.Size, c.Peers.size)
 	case c.Size < manager.MinPeers:
+	case c.Peers.problem != nil:
+		return c.bad("Peers: %w", c.Peers.problem)
 		return c.bad("Size is %d, want at least %d: fewer members cannot lose one", c.Size, manager.MinPeers)
 	case c.State != nil && c.Owner.Mover != nil && c.Owner.Mover.Export != nil:
 		return c.bad("State and Owner.Mover.Export are both set: choose one")

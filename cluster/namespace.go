@@ -24,7 +24,7 @@ func (c *Cluster) createNamespace(ctx context.Context) error {
 	defer client.Close() //nolint:errcheck // it has no connection
 	wanted := c.cfg.Settings
 	wanted.Name = string(c.cfg.Namespace)
-	return c.cfg.await(ctx, "the creation of the namespace", func() (string, error) {
+	return c.cfg.await(ctx, "the creation of the namespace", statePoll, func() (string, error) {
 		_, err := client.CreateNamespace(ctx, wanted)
 		if errors.Is(err, leasehold.ErrExists) {
 			var existing admin.Namespace

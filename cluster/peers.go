@@ -17,9 +17,10 @@ import (
 // Peers are the names of all processes of a cluster: their Self addresses. See "Names" in the
 // package's documentation.
 type Peers struct {
-	find  func(context.Context) ([]string, error)
-	size  int  // of List
-	valid bool // List, DNS, SRV or Func
+	find    func(context.Context) ([]string, error)
+	size    int   // of List
+	valid   bool  // List, DNS, SRV or Func
+	problem error // of the name of DNS or SRV
 }
 
 // List returns fixed names.
@@ -39,12 +40,15 @@ func DNS(hostport string) Peers { return resolved("dns:///" + hostport) }
 func SRV(service string) Peers { return resolved("srv:///" + service) }
 
 func resolved(target string) Peers {
-	return Func(func(ctx context.Context) ([]string, error) {
+	p := Func(func(ctx context.Context) ([]string, error) {
 		return managerdns.Lookup(ctx, []string{target}, nil)
 	})
+	p.problem = managerdns.Check(target, "presence:7400")
+	return p
 }
 
-// Func returns the names that a function finds. Join calls it until it returns Config.Size names.
+// Func returns the names that a function finds. Join calls it every second until it returns Config.Size
+// names.
 func Func(find func(context.Context) ([]string, error)) Peers { return Peers{find: find, valid: true} }
 
 // members returns the names in an order that all processes agree on: shorter ones first, so that
@@ -70,7 +74,7 @@ func (c *Config) members(ctx context.Context) ([]string, error) {
 // awaitMembers waits until the list of names is complete.
 func (c *Config) awaitMembers(ctx context.Context) ([]string, error) {
 	var all []string
-	err := c.await(ctx, "the names of its members", func() (string, error) {
+	err := c.await(ctx, "the names of its members", dnsPoll, func() (string, error) {
 		var incomplete error
 		if all, incomplete = c.members(ctx); incomplete == nil {
 			return "", nil
@@ -87,13 +91,14 @@ func (c *Config) awaitMembers(ctx context.Context) ([]string, error) {
 func voters(members []string) []string { return members[:min(len(members), manager.MaxPeers)] }
 
 const (
-	waitPoll   = 20 * time.Millisecond
-	waitLog    = 10 * time.Second // between lines with the same reason
-	waitChange = time.Second      // between lines
+	statePoll  = 20 * time.Millisecond // of this process
+	dnsPoll    = time.Second           // of names and of other processes
+	waitLog    = 10 * time.Second      // between lines with the same reason
+	waitChange = time.Second           // between lines
 )
 
 // await calls a function until it returns no reason to wait, and logs the reason.
-func (c *Config) await(ctx context.Context, what string, reason func() (string, error)) error {
+func (c *Config) await(ctx context.Context, what string, poll time.Duration, reason func() (string, error)) error {
 	var logged time.Time
 	var last string
 	for {
@@ -105,7 +110,7 @@ func (c *Config) await(ctx context.Context, what string, reason func() (string, 
 			c.Logger.Info("this server waits for "+what, "why", why)
 			logged, last = time.Now(), kind
 		}
-		timer := time.NewTimer(waitPoll)
+		timer := time.NewTimer(poll)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -151,20 +152,22 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// Names that are found later are waited for.
+// Names that are found later are waited for, and looked up once a second.
 func TestAwaitMembers(t *testing.T) {
-	calls := 0
-	c := Config{Namespace: "n", Self: "a:1", Size: 3, Peers: Func(func(context.Context) ([]string, error) {
-		calls++
-		return [][]string{nil, {"a:1"}, {"a:1", "b:1", "c:1", "d:1"}, {"a:1", "b:1", "c:1"}}[min(calls-1, 3)], map[bool]error{true: errors.New("no DNS")}[calls == 1]
-	})}
-	if err := c.validate(); err != nil {
-		t.Fatal(err)
-	}
-	all, err := c.awaitMembers(t.Context())
-	if err != nil || len(all) != 3 || calls != 4 {
-		t.Errorf("%v, %v after %d calls", all, err, calls)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		calls, begun := 0, time.Now()
+		c := Config{Namespace: "n", Self: "a:1", Size: 3, Peers: Func(func(context.Context) ([]string, error) {
+			calls++
+			return [][]string{nil, {"a:1"}, {"a:1", "b:1", "c:1", "d:1"}, {"a:1", "b:1", "c:1"}}[min(calls-1, 3)], map[bool]error{true: errors.New("no DNS")}[calls == 1]
+		})}
+		if err := c.validate(); err != nil {
+			t.Fatal(err)
+		}
+		all, err := c.awaitMembers(t.Context())
+		if err != nil || len(all) != 3 || calls != 4 || time.Since(begun) != 3*time.Second {
+			t.Errorf("%v, %v after %d calls in %v", all, err, calls, time.Since(begun))
+		}
+	})
 }
 
 func TestInvalid(t *testing.T) {
@@ -182,6 +185,8 @@ func TestInvalid(t *testing.T) {
 		"two peers":            func(c *Config) { c.Peers = List("127.0.0.1:1", "127.0.0.1:2") },
 		"other size":           func(c *Config) { c.Size = 4 },
 		"no size":              func(c *Config) { c.Peers = DNS("localhost:1") },
+		"DNS without a port":   func(c *Config) { c.Peers, c.Size = DNS("localhost"), 3 },
+		"SRV of no service":    func(c *Config) { c.Peers, c.Size = SRV("presence.example.org"), 3 },
 		"promises":             func(c *Config) { c.Owner.MaxPromise = 1 },
 		"two states":           func(c *Config) { c.State = noState{}; c.Owner.Mover = &owner.Mover{Export: noExport} },
 		"route alone":          func(c *Config) { c.Route = leasehttp.PathSegment(1) },

@@ -27,7 +27,7 @@ func Lookup(ctx context.Context, targets []string, r Resolver) (addrs []string, 
 			errs = append(errs, fmt.Errorf("%s: %w", text, err))
 		}
 		for _, addr := range found {
-			if !slices.Contains(addrs, addr) && len(addrs) < maxAddrs {
+			if !slices.Contains(addrs, addr) {
 				addrs = append(addrs, addr)
 			}
 		}
