@@ -451,6 +451,24 @@ func TestSecured(t *testing.T) {
 // TestJoinGivesUp: Join ends with its context, says for what it waited, and leaves nothing behind.
 func TestJoinGivesUp(t *testing.T) {
 	g := newGroup(t, 3)
+// TestUnknownHostIsWaitedFor: the name of a server may not be in DNS when it starts.
+func TestUnknownHostIsWaitedFor(t *testing.T) {
+	g := newGroup(t, 3)
+	g.change = func(_ int, cfg *cluster.Config) { cfg.Listen = "not..yet:1" }
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := g.join(ctx, 0)
+		failed <- err
+	}()
+	g.log.await(t, "this server waits for the address of its port")
+	cancel()
+	if err := <-failed; !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Error(err)
+	}
+}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	failed := make(chan error)
