@@ -55,12 +55,14 @@ func Join(ctx context.Context, cfg Config) (_ *Cluster, err error) {
 	if c.members, err = c.cfg.awaitMembers(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.serve(); err != nil {
+	if err := c.serve(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.lead(ctx); err != nil {
 		return nil, err
 	}
+	ctx, cancel := c.untilManagerFails(ctx)
+	defer cancel(nil)
 	if err := c.own(ctx); err != nil {
 		return nil, err
 	}
@@ -97,11 +99,28 @@ func (c *Cluster) watch() {
 	})
 }
 
+// listen opens the port. A host name may not be resolvable yet, like that of a pod which has just started.
+func (c *Cluster) listen(ctx context.Context) (listener net.Listener, err error) {
+	err = c.cfg.await(ctx, "the address of its port", dnsPoll, func() (string, error) {
+		var failed error
+		listener, failed = new(net.ListenConfig).Listen(ctx, "tcp", c.cfg.Listen)
+		var unknown *net.DNSError
+		switch {
+		case failed == nil:
+			return "", nil
+		case errors.As(failed, &unknown), ctx.Err() != nil:
+			return failed.Error(), nil
+		}
+		return "", c.cfg.bad("the port cannot be opened: %w", failed)
+	})
+	return listener, err
+}
+
 // serve opens the port, and closes the inlets without a server.
-func (c *Cluster) serve() error {
-	listener, err := net.Listen("tcp", c.cfg.Listen)
+func (c *Cluster) serve(ctx context.Context) error {
+	listener, err := c.listen(ctx)
 	if err != nil {
-		return c.cfg.bad("the port cannot be opened: %w", err)
+		return err
 	}
 	c.port = newPort(listener)
 	if c.cfg.Handler == nil {
@@ -128,6 +147,21 @@ func (c *Cluster) lead(ctx context.Context) (err error) {
 		return err
 	}
 	return c.createNamespace(ctx)
+}
+
+// untilManagerFails returns a context that ends when the manager does: without it Join could wait for ever.
+func (c *Cluster) untilManagerFails(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if c.manager != nil {
+		c.running.Go(func() {
+			select {
+			case <-c.manager.Done():
+				cancel(c.manager.Err())
+			case <-ctx.Done():
+			}
+		})
+	}
+	return ctx, cancel
 }
 
 // own makes this process an owner. A member that does not vote may be here before the voters have
@@ -175,10 +209,12 @@ type Status struct {
 	Self    string
 	Members []string // all, in their order
 	Voters  []string // those that run managers
-	// Problem is why this member's manager cannot serve, "" if it can, or does not vote. While it is
-	// set, do not stop another voter.
+	// Problem is why this member's manager cannot serve, "" if it can, or does not vote.
 	Problem string
-	Owner   owner.Status
+	// StopRisk is why no voter may be stopped, as far as this one can see: the others might be fewer than
+	// a majority. "" if one may be stopped, or this member does not vote.
+	StopRisk string
+	Owner    owner.Status
 }
 
 // Status returns the current status of this member. [github.com/leasehold-dev/leasehold/admin] has the
@@ -186,7 +222,7 @@ type Status struct {
 func (c *Cluster) Status() Status {
 	s := Status{Self: c.cfg.Self, Members: slices.Clone(c.members), Voters: c.Voters(), Owner: c.owner.Status()}
 	if c.manager != nil {
-		s.Problem = c.manager.NotReady()
+		s.Problem, s.StopRisk = c.manager.NotReady(), c.manager.StopRisk()
 	}
 	return s
 }

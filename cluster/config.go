@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -14,6 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/admin"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/manager"
@@ -115,11 +118,11 @@ func (c *Config) validate() error {
 	switch {
 	case !c.Peers.valid:
 		return c.bad("Peers is required: cluster.List(\"10.0.0.1:7400\", ...), for example")
+	case c.Peers.problem != nil:
+		return c.bad("Peers: %w", c.Peers.problem)
 	case c.Peers.size > 0 && c.Size != c.Peers.size:
 		return c.bad("Size is %d, and Peers lists %d names", c.Size, c.Peers.size)
 	case c.Size < manager.MinPeers:
-	case c.Peers.problem != nil:
-		return c.bad("Peers: %w", c.Peers.problem)
 		return c.bad("Size is %d, want at least %d: fewer members cannot lose one", c.Size, manager.MinPeers)
 	case c.State != nil && c.Owner.Mover != nil && c.Owner.Mover.Export != nil:
 		return c.bad("State and Owner.Mover.Export are both set: choose one")
@@ -127,8 +130,31 @@ func (c *Config) validate() error {
 		return c.bad("Owner.MaxPromise is not supported: a promise outlives the process of its manager. Run managers apart")
 	case c.Route.String() != "" && c.Handler == nil:
 		return c.bad("Route is set without a Handler")
-	case c.Handler != nil && c.ServerCredentials != nil && c.ServerCredentials.Info().SecurityProtocol == "tls":
+	}
+	return cmp.Or(c.checkCredentials(), c.checkHold())
+}
+
+// checkCredentials rejects credentials whose connections the port could not tell from the Handler's.
+func (c *Config) checkCredentials() error {
+	if c.ServerCredentials == nil {
+		return nil
+	}
+	switch protocol := c.ServerCredentials.Info().SecurityProtocol; {
+	case protocol == "insecure":
+	case protocol != "tls":
+		return c.bad("ServerCredentials are of protocol %q, want those of package secure or insecure.NewCredentials()", protocol)
+	case c.Handler != nil:
 		return c.bad("Handler is for plaintext, and ServerCredentials are TLS: serve HTTP on another port, and set Addr")
+	}
+	return nil
+}
+
+// checkHold rejects leases of Settings that are longer than Longest.
+func (c *Config) checkHold() error {
+	timing := protocol.DefaultTiming()
+	lease, drift := cmp.Or(time.Duration(c.Settings.Lease), timing.Lease), mono.Drift(cmp.Or(c.Settings.Drift, float64(timing.Drift)))
+	if hold := drift.Stretch(lease); hold > cmp.Or(c.Longest, timing.Hold()) {
+		return c.bad("owners may hold a lease of Settings for %v, and Longest is %v: choose a shorter Lease or a longer Longest", hold, cmp.Or(c.Longest, timing.Hold()))
 	}
 	return nil
 }

@@ -11,7 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/credentials/local"
+
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/admin"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/owner"
 )
@@ -187,6 +190,8 @@ func TestInvalid(t *testing.T) {
 		"no size":              func(c *Config) { c.Peers = DNS("localhost:1") },
 		"DNS without a port":   func(c *Config) { c.Peers, c.Size = DNS("localhost"), 3 },
 		"SRV of no service":    func(c *Config) { c.Peers, c.Size = SRV("presence.example.org"), 3 },
+		"leases too long":      func(c *Config) { c.Settings.Lease = admin.Seconds(time.Hour) },
+		"other credentials":    func(c *Config) { c.ServerCredentials = local.NewCredentials() },
 		"promises":             func(c *Config) { c.Owner.MaxPromise = 1 },
 		"two states":           func(c *Config) { c.State = noState{}; c.Owner.Mover = &owner.Mover{Export: noExport} },
 		"route alone":          func(c *Config) { c.Route = leasehttp.PathSegment(1) },

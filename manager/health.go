@@ -56,11 +56,7 @@ func (m *Manager) readyz(w http.ResponseWriter, _ *http.Request) {
 // restartz succeeds if the remaining managers can elect a leader after any one is stopped: see
 // [memcatalog.Group.StopRisk].
 func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
-	why := m.unavailableReason()
-	if why == "" {
-		why = m.group.StopRisk()
-	}
-	if why != "" {
+	if why := m.StopRisk(); why != "" {
 		http.Error(w, "do not stop another manager: "+why, http.StatusServiceUnavailable)
 		return
 	}
@@ -70,6 +66,16 @@ func (m *Manager) restartz(w http.ResponseWriter, _ *http.Request) {
 // NotReady returns why this manager cannot serve; "" if it can: a leader is known, and in a diskless
 // group this manager votes and has the namespaces.
 func (m *Manager) NotReady() string { return m.unavailableReason() }
+
+// StopRisk returns why no manager may be stopped; "" if the others can elect a leader without any one: see
+// [memcatalog.Group.StopRisk]. With a store it is the same as NotReady.
+func (m *Manager) StopRisk() string {
+	why := m.unavailableReason()
+	if why == "" && m.group != nil {
+		why = m.group.StopRisk()
+	}
+	return why
+}
 
 // unavailableReason returns why this manager cannot serve; "" if it can.
 func (m *Manager) unavailableReason() string {

@@ -41,7 +41,11 @@ func main() { // arguments: HOST:PORT of this server, and of all servers
 	if err != nil {
 		log.Fatal(err)
 	}
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-c.Done(): // its manager has failed
+		log.Fatal(c.Err())
+	}
 	if err := c.Close(context.Background()); err != nil { // moves the statuses to the other servers
 		log.Fatal(err)
 	}
