@@ -27,7 +27,7 @@ type AlarmStore interface {
 
 // Alarm sets the alarm of the value, instead of one that it has; the zero Time cancels it. At that time the server that owns the
 // name calls Config.OnAlarm. The alarm moves with the value, is saved with it, and ends with it.
-func (e *Entry[V]) Alarm(at time.Time) { e.alarm, e.alarmed = at, true }
+func (e *Entry[V]) Alarm(at time.Time) { e.alarm, e.alarmed = at.Round(0), true } // without the monotonic clock, which ends with the process
 
 // alarms are the pending alarms of the entries in memory, as long as those are in their shards.
 type alarms[V any] struct {
@@ -134,19 +134,27 @@ func (s *alarms[V]) again(a *alarm[V], now time.Time) {
 
 // runAlarms fires alarms until the context ends.
 func (m *Map[V]) runAlarms(ctx context.Context) {
-	var firing sync.WaitGroup
-	defer firing.Wait()
+	if m.alarms == nil {
+		return
+	}
+	var others sync.WaitGroup
+	defer others.Wait()
+	others.Go(func() { m.runAlarmScan(ctx) })
 	slots := make(chan struct{}, concurrentAlarms)
 	for {
 		due, wait := m.alarms.due(time.Now())
 		for _, a := range due {
-			slots <- struct{}{}
-			firing.Go(func() {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			others.Go(func() {
 				defer func() { <-slots }()
 				m.fire(ctx, a)
 			})
 		}
-		next := time.NewTimer(wait)
+		next := time.NewTimer(min(wait, alarmScan)) // the clock of alarms may be set
 		select {
 		case <-ctx.Done():
 			next.Stop()
@@ -188,26 +196,44 @@ func (m *Map[V]) runAlarmScan(ctx context.Context) {
 		}
 		before := time.Now().Add(alarmScan) // the next scan
 		for _, l := range held.Leases() {
-			m.scanAlarms(ctx, l.Range, before)
+			m.scanAlarms(ctx, l, before)
 		}
 	}
 }
 
-// scanAlarms loads the names in a range whose alarms are due soon: their last owner has crashed, or they were evicted. The next
-// scan repeats what fails.
-func (m *Map[V]) scanAlarms(ctx context.Context, keys leasehold.Range, before time.Time) {
+// scanAlarms loads the names in a range whose alarms are due soon and that are not in memory: their last owner has crashed, or
+// they were evicted. The next scan repeats what fails.
+func (m *Map[V]) scanAlarms(ctx context.Context, l leasehold.Lease, before time.Time) {
+	var loading sync.WaitGroup
+	defer loading.Wait()
+	slots := make(chan struct{}, m.cfg.MaxLoads)
 	for after, more := "", true; more; {
-		names, err := m.dueInStore(ctx, keys, before, after)
+		names, err := m.dueInStore(ctx, l.Range, before, after)
 		if err != nil {
 			return
 		}
 		for _, name := range names {
-			_, _, _ = m.GetContext(ctx, name) // sets the alarm
+			if m.shard(m.cfg.Key(name)).has(name, l.Generation) {
+				continue
+			}
+			slots <- struct{}{}
+			loading.Go(func() {
+				defer func() { <-slots }()
+				_, _, _ = m.GetContext(ctx, name) // sets the alarm
+			})
 		}
 		if more = len(names) == alarmPage; more {
 			after = names[len(names)-1]
 		}
 	}
+}
+
+// has reports whether an operation has used a name in the tenure: it has loaded the value, with its alarm.
+func (s *shard[V]) has(name string, g leasehold.Generation) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[name]
+	return e != nil && e.generation == g
 }
 
 func (m *Map[V]) dueInStore(ctx context.Context, keys leasehold.Range, before time.Time, after string) ([]string, error) {

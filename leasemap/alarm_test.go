@@ -44,6 +44,7 @@ func alarmed(t *testing.T, cfg Config[string], test func(t *testing.T, r *realm,
 		defer stop()
 		for _, s := range r.servers {
 			all.Go(func() { s.run(ctx) })
+			all.Go(func() { s.runAlarms(ctx) })
 		}
 		test(t, r, func(want ...string) {
 			t.Helper()
@@ -160,6 +161,50 @@ func TestAlarmSurvivesCrash(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An alarm in the far future stays there when it moves.
+func TestFarAlarm(t *testing.T) {
+	r := newRealm(t, 2, Config[string]{OnAlarm: ignoreAlarm})
+	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	if _, err := r.servers[0].Do(t.Context(), "x", func(e *Entry[string]) error { e.Alarm(far); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.move(t.Context(), 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if q := r.servers[1].alarms.queue; len(q) != 1 || !q[0].at.Equal(far) {
+		t.Errorf("alarms after the move: %v, want one at %v", q, far)
+	}
+}
+
+// After a crash the alarms are loaded in parallel, and those in memory not again: a name in use delays no other.
+func TestAlarmScan(t *testing.T) {
+	d := newDisk()
+	alarmed(t, plain(d), func(t *testing.T, r *realm, want func(...string)) {
+		for i := range 64 {
+			r.servers[0].setAlarmIn(t, fmt.Sprintf("%02d", i), "1", 12*time.Second)
+		}
+		d.set(func(string) error { time.Sleep(time.Second); return nil }, nil)
+		r.grant(1, nil)
+		b := r.servers[1]
+		var all []string
+		for i := range 64 {
+			all = append(all, fmt.Sprintf("1 %02d 12", i))
+		}
+		slow := make(chan struct{})
+		go func() {
+			defer close(slow)
+			_, _ = b.Update(t.Context(), "00", func(*string) error { time.Sleep(30 * time.Second); return errors.New("no") })
+		}()
+		time.Sleep(12*time.Second + 1)
+		want(all[1:]...)
+		if d.loads != 2*64 {
+			t.Errorf("%d loads of 64 names by two servers", d.loads)
+		}
+		<-slow
+		want("1 00 31")
+	})
 }
 
 func ignoreAlarm(context.Context, string, *Entry[string]) error { return nil }

@@ -53,7 +53,8 @@ type Config[V any] struct {
 	// an operation: while it runs, no other operation on the name does, and its result is saved. After an error it is called
 	// again, with backoff. It is called at least once, also after a crash of the server if the map has an [AlarmStore], then within
 	// ten seconds of the takeover, and never on two servers at once while the lease is held: effects outside of the map must carry the generation of the
-	// lease. The context ends when the map is closed. Several names may have their alarms at once. A map of New has no alarms.
+	// lease. The context ends when Close begins. Up to 16 names have their alarms at once: one that may wait
+	// for long needs a timeout, or it delays the others. A map of New has no alarms.
 	// A server without OnAlarm, as there are during its introduction, keeps the alarms of values that it has loaded. A Set of
 	// another value ends its alarm there.
 	OnAlarm func(ctx context.Context, name string, e *Entry[V]) error

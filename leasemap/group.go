@@ -32,8 +32,10 @@ type Group struct {
 	invalid []error  // of Add; Join returns them
 	joined  bool     // Join was called and has not failed
 	owner   *owner.Owner
-	stop    context.CancelFunc
 	running sync.WaitGroup // of the maps' goroutines
+
+	// stopAlarms ends the context of OnAlarm, which would block the moves of Close, and stop that of all others.
+	stopAlarms, stop context.CancelFunc
 }
 
 // anyMap is a map in a group, for any type of its values.
@@ -43,6 +45,7 @@ type anyMap interface {
 	revoked(ended []leasehold.Lease, cause leasehold.Cause)
 	use(g *Group, leases owner.Checker)
 	run(ctx context.Context)
+	runAlarms(ctx context.Context)
 	settle(ctx context.Context)
 	finish(ctx context.Context) error
 }
@@ -104,10 +107,12 @@ func (g *Group) Join(ctx context.Context, as owner.Config) (err error) {
 	}
 	g.joined = true
 	running, stop := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
-	g.stop = stop
+	alarms, stopAlarms := context.WithCancel(running)
+	g.stop, g.stopAlarms = stop, stopAlarms
 	for _, m := range g.maps {
 		m.use(g, g.owner)
 		g.running.Go(func() { m.run(running) })
+		g.running.Go(func() { m.runAlarms(alarms) })
 	}
 	return nil
 }
@@ -163,6 +168,7 @@ func (g *Group) Close(ctx context.Context) error {
 	if !g.joined {
 		return leasehold.Errorf(opClose, leasehold.ErrInvalid, "", "the group has no owner: Join was not called, or has failed")
 	}
+	g.stopAlarms()
 	for _, m := range g.maps {
 		m.settle(ctx)
 	}

@@ -119,3 +119,40 @@ func TestCloseAfterJoinMovesState(t *testing.T) {
 		})
 	}
 }
+
+// Close moves the values also while OnAlarm waits for the end of its context.
+func TestCloseDuringAlarm(t *testing.T) {
+	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
+		rings := make(chan string, 100)
+		cfg := leasemap.Config[string]{OnAlarm: func(ctx context.Context, _ string, e *leasemap.Entry[string]) error {
+			rings <- e.Value
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		x, err := leasemap.Join(t.Context(), c.Node("x").MovingConfig(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Settle()
+		if _, err := x.Do(t.Context(), "a", func(e *leasemap.Entry[string]) error { e.Value = "1"; e.Alarm(time.Now()); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		<-rings
+		y, err := leasemap.Join(t.Context(), c.Node("y").MovingConfig(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Node("y").Cleanup(func(ctx context.Context) { _ = y.Close(ctx) })
+		if err := x.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		select {
+		case value := <-rings: // at y
+			if value != "1" {
+				t.Errorf("the alarm has the value %q after Close", value)
+			}
+		case <-time.After(time.Minute):
+			t.Error("the value is lost")
+		}
+	})
+}

@@ -37,7 +37,7 @@ const (
 
 	// Added to kindValue and kindDeleted of an unsaved change, whose age follows the name.
 	kindUnsaved = 0x10
-	// Added to kindValue of a value with an alarm, whose Unix time in nanoseconds follows.
+	// Added to kindValue of a value with an alarm, whose Unix time in microseconds follows.
 	kindAlarm = 0x20
 )
 
@@ -81,7 +81,7 @@ func appendUnsaved(dst []byte, age time.Duration) []byte {
 // appendAlarm adds an alarm to a record that ends before the version.
 func appendAlarm(dst []byte, at time.Time) []byte {
 	dst[1] |= kindAlarm
-	return binary.AppendVarint(dst, at.UnixNano())
+	return binary.AppendVarint(dst, at.UnixMicro())
 }
 
 func appendHead(dst []byte, name string, v Version, left time.Duration) []byte {
@@ -117,7 +117,7 @@ func parseRecord(data []byte) (record, error) {
 		if size <= 0 {
 			return bad("ends within its alarm")
 		}
-		r.alarm, rest = time.Unix(0, at), rest[size:]
+		r.alarm, rest = time.UnixMicro(at), rest[size:]
 	}
 	if r.name = name; r.deleted {
 		return r, nil

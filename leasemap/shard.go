@@ -292,10 +292,6 @@ func (m *Map[V]) run(ctx context.Context) {
 	if m.residents != nil {
 		others.Go(func() { m.runResidents(ctx) })
 	}
-	if m.alarms != nil {
-		others.Go(func() { m.runAlarms(ctx) })
-		others.Go(func() { m.runAlarmScan(ctx) })
-	}
 	m.runSweeper(ctx)
 	others.Wait()
 }
