@@ -28,7 +28,7 @@ type WriteBehind struct {
 
 	// OnLost is called with the names of changes that were acknowledged and will not be saved: a later
 	// owner has used the name, the value cannot be encoded, or the map was closed before the store had
-	// it. It must be fast, and is required.
+	// it. It must be fast and not change the map: a change may wait for the flusher, which calls OnLost. It is required.
 	OnLost func(names []string, err error)
 }
 
@@ -94,7 +94,7 @@ func (m *Map[V]) markUnsaved(s *shard[V], e *entry[V], name string, since time.D
 		q.oldest.Store(int64(since) + 1)
 	}
 	q.mu.Unlock()
-	if n == 1 || n == int64(m.cfg.WriteBehind.Batch) {
+	if n == 1 || n == int64(m.behind.Batch) {
 		q.rouse()
 	}
 }
@@ -134,7 +134,7 @@ func (m *Map[V]) admit(ctx context.Context, key leasehold.Key, name string) erro
 }
 
 func (m *Map[V]) congested() bool {
-	return m.unsaved.count.Load() >= int64(m.cfg.WriteBehind.Max) || m.unsavedFor() > m.cfg.WriteBehind.MaxAge
+	return m.unsaved.count.Load() >= int64(m.behind.Max) || m.unsavedFor() > m.behind.MaxAge
 }
 
 // unsavedFor returns the age of the oldest unsaved change.

@@ -77,6 +77,11 @@
 //
 // In the store a TTL continues on the store's clock. Versions survive crashes.
 //
+// A Store can be added in a rolling restart: values that arrive from servers without it are saved within a second.
+//
+// A request for a name without a value costs a load, and a row in the store: a service whose names come from untrusted
+// callers should reject those that it has not created, by a signature in the name for instance.
+//
 // # Values
 //
 // A function that changes a value gets a copy, which replaces the value when
@@ -109,6 +114,6 @@
 // Names are distributed by their keys, which are hashes by default.
 // With adjacent keys the contention is higher.
 //
-// A Map of [Join] or of a Group has one goroutine, which removes expired values in steps, and one more with WriteBehind.
+// A Map of [Join] or of a Group has one goroutine, which removes expired values in steps, and one more with a Store.
 // With Config.Resident it has one per value and range.
 package leasemap

@@ -69,9 +69,10 @@ func (s *shard[V]) evict(m *Map[V]) (values []evicted[V], n int) {
 	return values, n
 }
 
-// use marks an entry as recently used. A load of a shared cache line is cheaper than a store.
+// use marks an entry as recently used, if it has a value: requests for random names must not evict values. A load of a
+// shared cache line is cheaper than a store.
 func (e *entry[V]) use() {
-	if !e.used.Load() {
+	if e.version.Exists() && !e.used.Load() {
 		e.used.Store(true)
 	}
 }

@@ -49,6 +49,24 @@ func TestEvictWithStore(t *testing.T) {
 	}
 }
 
+// Requests for names without a value do not evict values that are in use.
+func TestMissingNamesEvictNoValues(t *testing.T) {
+	d := newDisk()
+	cfg := plain(d)
+	cfg.Max = 100
+	s := newRealm(t, 1, cfg).servers[0]
+	for i := range 50 {
+		s.mustSet(t, fmt.Sprint(i), "1")
+	}
+	for i := range 1000 {
+		s.has(t, fmt.Sprint("no ", i), "")
+		s.has(t, fmt.Sprint(i%50), "1")
+	}
+	if reloads := d.loads - 1000; reloads > 50 {
+		t.Errorf("%d loads of 50 values", reloads)
+	}
+}
+
 // Unsaved values are not evicted, nor those in use.
 func TestUnsavedIsNotEvicted(t *testing.T) {
 	behind(t, nil, func(t *testing.T, d *disk, r *realm, lost *losses) {

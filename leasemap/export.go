@@ -220,8 +220,11 @@ func (x *sender[V]) encode(ctx context.Context, s *shard[V], key leasehold.Key, 
 		return appendUnsaved(appendDeleted(x.record[:0], name), x.m.unsavedFor()), true, nil
 	}
 	head := appendName(x.record[:0], kindValue, name)
-	if dirty {
+	switch {
+	case dirty:
 		head = appendUnsaved(head, x.m.unsavedFor())
+	case x.m.cfg.Store != nil:
+		head[1] |= kindStored
 	}
 	if at := e.alarmAt(); !at.IsZero() {
 		head = appendAlarm(head, at)

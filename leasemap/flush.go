@@ -56,7 +56,7 @@ func (m *Map[V]) runSaver(ctx context.Context) {
 		wait := m.untilDue()
 		for wait <= 0 {
 			if b, err := m.flushBatch(ctx); b.done() == 0 || err != nil {
-				wait = m.cfg.WriteBehind.Interval // before the next attempt
+				wait = m.behind.Interval // before the next attempt
 				break
 			}
 			wait = m.untilDue()
@@ -70,10 +70,10 @@ func (m *Map[V]) untilDue() time.Duration {
 	switch n := m.unsaved.count.Load(); {
 	case n == 0:
 		return forever
-	case n >= int64(m.cfg.WriteBehind.Batch):
+	case n >= int64(m.behind.Batch):
 		return 0
 	}
-	return m.cfg.WriteBehind.Interval - m.unsavedFor()
+	return m.behind.Interval - m.unsavedFor()
 }
 
 // A batch is the first part of the queue: the next calls of the store, at once.
@@ -111,13 +111,13 @@ func (m *Map[V]) flushBatch(ctx context.Context) (*batch[V], error) {
 	b := m.takeBatch()
 	err := m.saveBatch(ctx, b)
 	if err == nil {
-		q.limit = min(2*q.limit, m.cfg.WriteBehind.Batch)
+		q.limit = min(2*q.limit, m.behind.Batch)
 	} else {
 		q.limit = max(1, q.limit/2) // the call may have been too large
 	}
 	m.dequeue(b)
 	for _, l := range b.invalid {
-		m.cfg.WriteBehind.OnLost([]string{l.name}, l.err)
+		m.behind.OnLost([]string{l.name}, l.err)
 	}
 	return b, err
 }
@@ -336,6 +336,6 @@ func (m *Map[V]) abandon() error {
 		return nil
 	}
 	err := leasehold.Errorf(opClose, leasehold.ErrUnavailable, "", "%d acknowledged changes could not be saved, and are lost", len(names))
-	m.cfg.WriteBehind.OnLost(names, err)
+	m.behind.OnLost(names, err)
 	return err
 }

@@ -114,9 +114,10 @@ func (a *staged[V]) add(data []byte) error {
 		}
 		return nil
 	}
+	r.unsaved = r.unsaved || m.unsaved != nil && !r.stored // the source has no store
 	if r.unsaved {
 		if m.unsaved == nil {
-			return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the change is not saved, and this server has no WriteBehind, so the source keeps the range")
+			return leasehold.Errorf(opImport, leasehold.ErrInvalid, r.name, "the change is not saved, and this server has no Store, so the source keeps the range")
 		}
 		a.dirty[r.name] = m.now() - r.age
 	}

@@ -27,7 +27,8 @@ type Map[V any] struct {
 	hand   atomic.Uint32 // of the eviction
 
 	loads   chan struct{} // semaphore of loads
-	unsaved *queue[V]     // nil without write-behind
+	unsaved *queue[V]     // nil without a store; of write-through: values that have moved here without being stored
+	behind  WriteBehind   // Config.WriteBehind, or that for those
 	alarms  *alarms[V]    // nil without OnAlarm
 
 	residents *residents[V] // nil without Resident
@@ -60,8 +61,13 @@ func newMap[V any](cfg Config[V]) (*Map[V], error) {
 		m.first = rand.Uint64N(1 << 62) //nolint:gosec // versions of different servers must differ; they are not secret
 	}
 	m.loads = make(chan struct{}, max(0, m.cfg.MaxLoads))
-	if m.cfg.WriteBehind != nil {
-		m.unsaved = newQueue[V](cfg.WriteBehind.Batch)
+	if m.cfg.Store != nil {
+		if m.behind = (WriteBehind{OnLost: func([]string, error) {}}); m.cfg.WriteBehind != nil {
+			m.behind = *m.cfg.WriteBehind
+		} else {
+			_ = m.behind.validate(m.cfg.Max) // sets the defaults
+		}
+		m.unsaved = newQueue[V](m.behind.Batch)
 	}
 	if cfg.OnAlarm != nil {
 		m.alarms = newAlarms[V]()
@@ -181,7 +187,7 @@ func WithVersion(v Version) Option { return Option{conditional: true, version: v
 func WithTTL(d time.Duration) Option { return Option{limited: true, ttl: d} }
 
 // Get returns a value. It reports false if there is none. A map with a Store may have to load it,
-// for Config.StoreTimeout at most: [Map.GetContext] has a context.
+// for twice Config.StoreTimeout at most, with the wait for an operation on the name: [Map.GetContext] has a context.
 func (m *Map[V]) Get(name string) (V, bool, error) {
 	value, version, err := m.GetVersion(name)
 	return value, version.Exists(), err

@@ -45,7 +45,7 @@ func (m *Map[V]) operate(ctx context.Context, o *operation[V]) (Version, error) 
 		return Version{}, leasehold.Errorf(opUpdate, leasehold.ErrUnavailable, o.name, "nothing was done: %w", context.Cause(ctx))
 	}
 	o.key = m.cfg.Key(o.name)
-	if m.unsaved != nil {
+	if m.cfg.WriteBehind != nil {
 		if err := m.admit(ctx, o.key, o.name); err != nil {
 			return Version{}, err
 		}
@@ -92,8 +92,15 @@ func (m *Map[V]) executeLocked(ctx context.Context, s *shard[V], e *entry[V], o 
 			return err
 		}
 	}
+	if m.cfg.WriteBehind == nil && e.state.Load() != clean {
+		// The save of this operation must follow that of the value which has moved here.
+		if err := m.Flush(ctx); e.state.Load() != clean {
+			return leasehold.Errorf(opUpdate, leasehold.ErrUnavailable, o.name, "nothing was done: the value has moved from a server without a store, and cannot be saved (%v)", err)
+		}
+	}
+	err = m.apply(ctx, s, e, o)
 	e.use()
-	return m.apply(ctx, s, e, o)
+	return err
 }
 
 // prepare loads the value of an operation. One that replaces any value does not need it, unless the value can have an
@@ -152,7 +159,7 @@ func (m *Map[V]) apply(ctx context.Context, s *shard[V], e *entry[V], o *operati
 	if err := m.recordChange(s, o); err != nil {
 		return err
 	}
-	if m.cfg.Store != nil && m.unsaved == nil {
+	if m.cfg.Store != nil && m.cfg.WriteBehind == nil {
 		if err := m.save(ctx, e, o, work); err != nil {
 			return err
 		}
@@ -182,7 +189,7 @@ func (m *Map[V]) commit(s *shard[V], e *entry[V], o *operation[V], work *Entry[V
 	}
 	e.known = m.cfg.Store != nil
 	o.version, o.changed = e.version, true
-	if m.unsaved != nil {
+	if m.cfg.WriteBehind != nil {
 		m.markUnsaved(s, e, o.name, m.now())
 	}
 }

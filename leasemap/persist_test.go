@@ -217,6 +217,39 @@ func TestMoveWithStore(t *testing.T) {
 	b.has(t, "unknown", "2")
 }
 
+// Values that arrive from a server without a store are saved, and are neither evicted nor changed before.
+func TestEnableStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk()
+		cfg := plain(d)
+		cfg.Max = 4
+		r := newRealm(t, 2, cfg)
+		a, b := r.servers[0], r.servers[1]
+		a.cfg.Store, a.unsaved = nil, nil
+		version := a.mustSet(t, "x", "1")
+		a.mustSet(t, "y", "1")
+		if err := r.move(t.Context(), 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		d.set(nil, func([]Record) error { return errKnown })
+		_, err := b.Set(t.Context(), "x", "2")
+		wantKind(t, err, leasehold.ErrUnavailable)
+		for i := range 50 {
+			b.has(t, fmt.Sprint(i), "")
+		}
+		if got := b.has(t, "x", "1"); got != version {
+			t.Errorf("version %v, want %v", got, version)
+		}
+		d.set(nil, nil)
+		b.mustSet(t, "x", "2")
+		b.wantUnsaved(t, 0)
+		r.grant(0, nil)
+		if d.has("x") != "2" || d.has("y") != "1" {
+			t.Errorf("the store has %q and %q", d.has("x"), d.has("y"))
+		}
+	})
+}
+
 // A TTL continues in the store.
 func TestStoredTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (m *Map[V]) readMissing(s *shard[V], key leasehold.Key, name string, f func
 
 // All yields all names with a value, and the values, in undefined order. It yields every
 // name that exists during the whole iteration, and may yield a name that is added or removed
-// meanwhile. A weak map yields all of its names, other maps the names that this server owns.
+// meanwhile. With a Store it omits names that are not in memory. A weak map yields all of its names, other maps the names that this server owns.
 // The loop's body holds no lock. Listing the names of a shard, one of 4,096, blocks
 // operations in that shard.
 func (m *Map[V]) All() iter.Seq2[string, V] {

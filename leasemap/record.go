@@ -16,6 +16,7 @@ import (
 type record struct {
 	deleted bool
 	unsaved bool          // write-behind has not saved the value or the deletion
+	stored  bool          // the source's store has the value
 	age     time.Duration // of an unsaved change
 	alarm   time.Time     // zero if there is none
 	name    string
@@ -39,6 +40,8 @@ const (
 	kindUnsaved = 0x10
 	// Added to kindValue of a value with an alarm, whose Unix time in microseconds follows.
 	kindAlarm = 0x20
+	// Added to kindValue of a value that the store has. Without it a server with a store saves the value.
+	kindStored = 0x40
 )
 
 func appendName(dst []byte, kind byte, name string) []byte {
@@ -99,10 +102,10 @@ func parseRecord(data []byte) (record, error) {
 	bad := func(problem string) (record, error) {
 		return record{}, leasehold.Errorf(opImport, leasehold.ErrInvalid, "", "a record of %d bytes %s", len(data), problem)
 	}
-	if len(data) < 2 || data[0] != recordFormat || data[1]&^(kindUnsaved|kindAlarm) > kindDeleted || data[1]&(kindDeleted|kindAlarm) == kindDeleted|kindAlarm {
+	if len(data) < 2 || data[0] != recordFormat || data[1]&^(kindUnsaved|kindAlarm|kindStored) > kindDeleted || data[1]&kindDeleted != 0 && data[1]&(kindAlarm|kindStored) != 0 {
 		return bad("has an unknown format")
 	}
-	r := record{deleted: data[1]&kindDeleted != 0, unsaved: data[1]&kindUnsaved != 0}
+	r := record{deleted: data[1]&kindDeleted != 0, unsaved: data[1]&kindUnsaved != 0, stored: data[1]&kindStored != 0}
 	name, rest, ok := cutName(data[2:])
 	if !ok {
 		return bad("ends within its name")

@@ -321,7 +321,7 @@ func (m *Map[V]) sweep(from, to int) {
 	}
 }
 
-// Sweep removes all expired values, and names without a value that were not used since the last Sweep, in time linear in the number of values. It blocks operations
+// Sweep removes all expired values, and names of which it is known that they have no value, in time linear in the number of values. It blocks operations
 // in one shard, of 4,096, at a time. A map of Join calls it regularly.
 func (m *Map[V]) Sweep() { m.sweep(0, shardCount) }
 
@@ -335,7 +335,7 @@ func (s *shard[V]) sweep(m *Map[V]) {
 		}
 		switch {
 		case e.state.Load() != clean: // write-behind needs it
-		case !e.version.Exists() && !e.used.Swap(false): // known to have no value, and not asked for
+		case !e.version.Exists(): // known to have no value
 			m.remove(s, name, e)
 		case e.expired(now):
 			s.markChangedLocked(m.cfg.Key(name), name) // otherwise the target would restore the value

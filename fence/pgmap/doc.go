@@ -21,5 +21,7 @@
 // # Cost
 //
 // Each load is a statement that updates a row, or inserts one without a value: otherwise a late write could follow it.
-// Each batch is one statement. Rows without a value remain until [Store.Prune] deletes them.
+// Each batch is one statement. Rows without a value, and expired ones, remain until
+// [Store.Prune] deletes them: call it once a day. A map has up to Config.MaxLoads loads at once, besides its saves, so set
+// [database/sql.DB.SetMaxOpenConns]: the sum of all servers must stay below max_connections.
 package pgmap
