@@ -169,7 +169,6 @@ var clusters = []Mutant{
 	{Name: "forgotten-leases-not-waited-for", Seeds: 5000, World: "--diskless --faults=manager-crash=10,owner-pause=15 --managers=1 --owners=8 --namespaces=1"},
 	{Name: "catalog-said-too-early", World: "--diskless --faults=isolate=10,reconfigure=20 --owners=1"},
 	// Managers inside the owners' processes.
-	{Name: "rebuilt-in-a-dispute", Package: "./internal/core/machine/memcatalog", Test: "TestDisputedCatalogIsNotRebuilt"},
 	{Name: "rebuilt-by-a-minority", World: "--embedded"},
 	// Moves of state while managers fail.
 	{Name: "late-answer-taken-for-a-refusal", Seeds: 12000, World: "--faults=move-range=10,drain=6,loss=8,delay=8,owner-pause=8,link-one-way=6 --namespaces=1"},
@@ -243,6 +242,7 @@ var shells = []Mutant{
 	// Groups of managers inside the owners' processes.
 	{Name: "former-leader-replaces-the-catalog", Package: "./internal/core/machine/memcatalog", Test: "TestPausedLeaderKeepsTheCatalogOfALaterLeader"},
 	{Name: "term-below-a-received-one-led", Package: "./internal/core/machine/memcatalog", Test: "TestPausedLeaderKeepsTheCatalogOfALaterLeader"},
+	{Name: "rebuilt-in-a-dispute", Package: "./internal/core/machine/memcatalog", Test: "TestDisputedCatalogIsNotRebuilt"},
 	// The shells of the owner and lookup machines.
 	{Name: "owner-answers-before-publishing", Package: "./leaseholdtest", Test: "TestEveryPoint/owner/before-publishing"},
 	{Name: "check-ignores-time", Package: "./owner", Test: "TestChecksFailAtDeadline"},
