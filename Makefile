@@ -49,8 +49,7 @@ test: services ## check formatting, vet, and test every package without long tes
 		echo "$$unformatted" >&2; \
 		exit 1; \
 	fi
-	$(GO) vet work
-	$(GO) test -short -shuffle=on -timeout=$(TIMEOUT) work
+	$(GO) test -vet=all -short -shuffle=on -timeout=$(TIMEOUT) work
 	@internal/testkit/realservice/install report # last, where it is seen
 
 .PHONY: check
