@@ -125,6 +125,8 @@ func TestEqualComparesAllFields(t *testing.T) {
 		"rebalance":     func(n *storage.Namespace) { n.Rebalance++ },
 		"moves":         func(n *storage.Namespace) { n.Moves++ },
 		"move timeout":  func(n *storage.Namespace) { n.MoveTimeout++ },
+		"min load":      func(n *storage.Namespace) { n.MinLoad++ },
+		"load unit":     func(n *storage.Namespace) { n.LoadUnit = "players" },
 		"generations":   func(n *storage.Namespace) { n.After++ },
 	}
 	if n := reflect.TypeFor[storage.Namespace]().NumField(); n != len(changes) {
