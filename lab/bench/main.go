@@ -6,6 +6,7 @@
 //	go run . -quick                  the headlines, as a table and as JSON lines: make bench-quick
 //	go run . -only routing           one benchmark; the others keep their last result
 //	go run . -only scale/outage      one of its parts
+//	go run . -only scale/fast -rounds 60  a soak of an hour, which runs only if it is named
 //	go run . -page -docs ../../docs  only the page, from the stored results
 //
 // The page keeps the last result of a benchmark that could not be run. Missed goals are shown as

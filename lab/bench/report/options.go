@@ -28,7 +28,7 @@ func parse(all []*Benchmark, args []string, help io.Writer) (*options, error) {
 	flags.IntVar(&o.rounds, "rounds", 0, "turns of each contestant (default that of the benchmark)")
 	flags.StringVar(&o.docs, "docs", "", "directory of BENCHMARKS.md: store results and write the page")
 	flags.StringVar(&o.dir, "dir", os.TempDir(), "directory on a disk for temporary files")
-	only := flags.String("only", "", "benchmarks or parts, separated by commas: "+strings.Join(names(all), ", ")+" (default all)")
+	only := flags.String("only", "", "benchmarks or parts, separated by commas: "+strings.Join(names(all), ", ")+" (default all benchmarks)")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func parse(all []*Benchmark, args []string, help io.Writer) (*options, error) {
 func names(all []*Benchmark) (out []string) {
 	for _, b := range all {
 		out = append(out, b.Name)
-		for _, part := range b.Parts {
+		for _, part := range slices.Concat(b.Parts, b.Long) {
 			out = append(out, b.Name+"/"+part)
 		}
 	}
@@ -79,7 +79,7 @@ func choose(all []*Benchmark, only string, quick bool) (chosen []selection, err 
 		s := selection{Benchmark: b, parts: b.Parts}
 		whole := words == nil || slices.Contains(words, b.Name)
 		if !whole {
-			s.parts = slices.DeleteFunc(slices.Clone(b.Parts), func(part string) bool { return !slices.Contains(words, b.Name+"/"+part) })
+			s.parts = slices.DeleteFunc(slices.Concat(b.Parts, b.Long), func(part string) bool { return !slices.Contains(words, b.Name+"/"+part) })
 		} else if quick && b.QuickPart != "" {
 			s.parts = []string{b.QuickPart}
 		}
@@ -92,7 +92,7 @@ func choose(all []*Benchmark, only string, quick bool) (chosen []selection, err 
 
 // only returns the value of -only for this selection alone.
 func (s selection) only() string {
-	if len(s.parts) == len(s.Parts) {
+	if slices.Equal(s.parts, s.Parts) {
 		return s.Name
 	}
 	var words []string

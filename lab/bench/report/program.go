@@ -43,6 +43,7 @@ type Benchmark struct {
 	Parts  []string // that -only can select
 	// QuickPart is the part that -quick runs without -only; empty is all parts.
 	QuickPart string
+	Long      []string // parts that run only if -only names them
 
 	Rounds, Quick         int // turns of each contestant: the default, and that of -quick
 	Seconds, QuickSeconds int // expected durations

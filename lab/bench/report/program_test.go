@@ -33,7 +33,7 @@ func tiny() *Benchmark {
 
 // named returns a benchmark with parts that does something.
 func named(name string, number int, do func(context.Context, *Run) error) *Benchmark {
-	return &Benchmark{Name: name, Number: number, Title: "It is " + name, Parts: []string{"a", "b", "c"}, QuickPart: "b", Rounds: 4, Quick: 2, Run: do}
+	return &Benchmark{Name: name, Number: number, Title: "It is " + name, Parts: []string{"a", "b", "c"}, QuickPart: "b", Long: []string{"long"}, Rounds: 4, Quick: 2, Run: do}
 }
 
 // runLine runs benchmarks with a command line.
@@ -96,11 +96,12 @@ func TestOnly(t *testing.T) {
 		"-quick":            "x b, y b",
 		"-quick -only y/a":  "y a",
 		"-only x -rounds 9": "x abc",
+		"-only y/long":      "y long", // runs only if it is named
 	} {
 		var got, commands []string
 		play := func(_ context.Context, r *Run) error {
 			var parts string
-			for _, part := range []string{"a", "b", "c"} {
+			for _, part := range []string{"a", "b", "c", "long"} {
 				if r.Wants(part) {
 					parts += part
 				}

@@ -28,9 +28,13 @@ func New() *report.Benchmark {
 	b := &report.Benchmark{
 		Name: "scale", Number: 3, Title: "Manager at scale", About: about,
 		QuickPart: partProduction,
-		Rounds:    5, Quick: 2, Seconds: 1140, QuickSeconds: 25, Run: run,
+		Rounds:    5, Quick: 2, Seconds: 780, QuickSeconds: 25, Run: run,
 	}
 	for _, s := range sizes() {
+		if s.soak != "" {
+			b.Long = append(b.Long, s.name)
+			continue
+		}
 		b.Parts = append(b.Parts, s.name)
 	}
 	return b
