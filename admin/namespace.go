@@ -1,11 +1,15 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/core/mono"
+	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/runtime/wire"
 	leaseholdv1 "github.com/leasehold-dev/leasehold/proto/leasehold/v1"
 )
@@ -35,6 +39,14 @@ type Namespace struct {
 	// AfterGeneration makes all generations newer than this one. It is for a namespace that
 	// replaces a lost one.
 	AfterGeneration leasehold.Generation `json:"afterGeneration,omitempty,string"`
+}
+
+// Hold returns for how long the keys of an owner that is lost may have no owner: the lease times the drift. Zero fields mean
+// the default.
+func (n *Namespace) Hold() time.Duration {
+	usual := protocol.DefaultTiming()
+	drift := mono.Drift(cmp.Or(n.Drift, float64(usual.Drift)))
+	return drift.Stretch(cmp.Or(time.Duration(n.Lease), usual.Lease))
 }
 
 // A Slot gives the keys from Start up to the next slot to an owner.

@@ -15,8 +15,6 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/access"
 	"github.com/leasehold-dev/leasehold/admin"
-	"github.com/leasehold-dev/leasehold/internal/core/mono"
-	"github.com/leasehold-dev/leasehold/internal/core/protocol"
 	"github.com/leasehold-dev/leasehold/internal/runtime/address"
 	"github.com/leasehold-dev/leasehold/leasehttp"
 	"github.com/leasehold-dev/leasehold/manager"
@@ -151,10 +149,9 @@ func (c *Config) checkCredentials() error {
 
 // checkHold rejects leases of Settings that are longer than Longest.
 func (c *Config) checkHold() error {
-	timing := protocol.DefaultTiming()
-	lease, drift := cmp.Or(time.Duration(c.Settings.Lease), timing.Lease), mono.Drift(cmp.Or(c.Settings.Drift, float64(timing.Drift)))
-	if hold := drift.Stretch(lease); hold > cmp.Or(c.Longest, timing.Hold()) {
-		return c.bad("owners may hold a lease of Settings for %v, and Longest is %v: choose a shorter Lease or a longer Longest", hold, cmp.Or(c.Longest, timing.Hold()))
+	hold, longest := c.Settings.Hold(), cmp.Or(c.Longest, new(admin.Namespace).Hold())
+	if hold > longest {
+		return c.bad("owners may hold a lease of Settings for %v, and Longest is %v: choose a shorter Lease or a longer Longest", hold, longest)
 	}
 	return nil
 }
