@@ -123,7 +123,7 @@ type gatedConn struct {
 
 func (c *gatedConn) Write(b []byte) (int, error) {
 	if c.cut.Load() {
-		return 0, errors.New("cut off")
+		return 0, errors.Join(errors.New("cut off"), c.Close()) // as in a real connection, reads fail, too
 	}
 	return c.Conn.Write(b)
 }
