@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/lab/sim"
 )
 
 var (
@@ -102,7 +104,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	for _, m := range thirds(All()) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			if n := search(t, m, "sim"); n == 0 {
+			if len(search(t, m, "sim")) == 0 {
 				t.Errorf("%d worlds without a violation: %s", m.Seeds, m.Why())
 			}
 		})
@@ -117,7 +119,7 @@ func TestEveryFleaseMutantIsCaught(t *testing.T) {
 	for _, m := range Fleases() {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			if n := search(t, m, "flease"); n == 0 {
+			if len(search(t, m, "flease")) == 0 {
 				t.Errorf("%d worlds without a violation: %s", m.Seeds, m.Why())
 			}
 		})
@@ -172,7 +174,7 @@ func TestExplorerFindsMutants(t *testing.T) {
 			if !ok {
 				t.Fatal("no such mutant")
 			}
-			if n := search(t, m, "sim", "--explore=60"); n == 0 {
+			if len(search(t, m, "sim", "--explore=75")) == 0 {
 				t.Errorf("the explorer found no violation: %s", m.Why())
 			}
 		})
@@ -191,7 +193,7 @@ func TestFleaseExplorerFindsMutants(t *testing.T) {
 			if !ok {
 				t.Fatal("no such mutant")
 			}
-			if n := search(t, m, "flease", "--explore=12", "--detours=2"); n == 0 {
+			if len(search(t, m, "flease", "--explore=12", "--detours=2")) == 0 {
 				t.Errorf("the explorer found no violation: %s", m.Why())
 			}
 		})
@@ -199,7 +201,7 @@ func TestFleaseExplorerFindsMutants(t *testing.T) {
 }
 
 // With equal clock rates, bugs in the measurement of time have no effect: they are found because clock rates
-// differ.
+// differ, or by a conjunct of the proven invariant, which is about all rates.
 func TestEqualClocksHideMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes, because it builds a program for each mutant: runs without -short")
@@ -211,8 +213,10 @@ func TestEqualClocksHideMutants(t *testing.T) {
 			if !ok {
 				t.Fatal("no such mutant")
 			}
-			if n := search(t, m, "sim", "--equal-clocks"); n != 0 {
-				t.Error("found with equal clocks: the bug has an effect without drift")
+			for _, invariant := range search(t, m, "sim", "--equal-clocks") {
+				if !slices.Contains(sim.Proven, invariant) {
+					t.Errorf("%s is violated with equal clocks: the bug has an effect without drift", invariant)
+				}
 			}
 		})
 	}
@@ -226,21 +230,25 @@ func build(t *testing.T, m Mutant) string {
 	return program
 }
 
-// search runs a program with a planted bug, and returns the number of violations that it found: 0 or 1.
-func search(t *testing.T, m Mutant, protocol string, more ...string) int {
+// search runs a program with a planted bug, and returns the invariants that it found violated: one or none.
+func search(t *testing.T, m Mutant, protocol string, more ...string) (violated []string) {
 	args := append([]string{protocol, fmt.Sprintf("--seeds=%d", m.Seeds), fmt.Sprintf("--first=%d", *firstSeed)}, strings.Fields(m.World)...)
 	out, err := exec.CommandContext(t.Context(), build(t, m), append(args, more...)...).Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	var failures []struct{ Seed, Invariant any }
+	var failures []struct {
+		Seed      any
+		Invariant string
+	}
 	if err := json.Unmarshal(out, &failures); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, f := range failures {
 		t.Logf("seed %v: %v", f.Seed, f.Invariant)
+		violated = append(violated, f.Invariant)
 	}
-	return len(failures)
+	return violated
 }
 
 // TestPlace: a change is found although the lines around it have changed, unless it matches several places.
