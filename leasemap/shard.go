@@ -131,24 +131,32 @@ func (m *Map[V]) add(s *shard[V], key leasehold.Key, name, op string) (*entry[V]
 	if _, ok := m.leases.Check(key); !ok && !m.cfg.Weak {
 		return nil, m.refuse(op, name, key, notOwned)
 	}
-	room := m.room()
+	for {
+		if e := m.insert(s, name); e != nil {
+			return e, nil
+		}
+		if !m.evicts() || !m.evict() {
+			return nil, leasehold.Errorf(op, leasehold.ErrLimit, name, "nothing was done: the map has %d names already", m.cfg.Max)
+		}
+	}
+}
+
+// insert returns the entry of a name, a new one if there is none, and nil if the map is full.
+func (m *Map[V]) insert(s *shard[V], name string) *entry[V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.entries[name]; e != nil { // added by another goroutine
-		if room {
-			m.count.Add(-1)
-		}
-		return e, nil
+	if e := s.entries[name]; e != nil { // inserted by another goroutine
+		return e
 	}
-	if !room {
-		return nil, leasehold.Errorf(op, leasehold.ErrLimit, name, "nothing was done: the map has %d names already", m.cfg.Max)
+	if !m.reserve(1) { // under the lock, under which a removed name frees its place
+		return nil
 	}
 	if s.entries == nil {
 		s.entries = make(map[string]*entry[V])
 	}
 	e := &entry[V]{}
 	s.entries[name] = e
-	return e, nil
+	return e
 }
 
 func (m *Map[V]) reserve(n int) bool {

@@ -74,7 +74,7 @@ func newMetrics(cfg *Config) (*metrics, error) {
 	m.paused = m.Counter("suspensions_total", "Leases suspended: no leader replied before their deadline, and their state is kept.")
 	m.resumed = m.Counter("resumptions_total", "Suspended leases that a leader has renewed under the same generation.")
 	m.dropped = m.Counters("dropped_messages_total", "Messages of managers that were dropped, by reason.", "reason")
-	m.silences = m.Counter("leader_silences_total", "Request timeouts: the leader did not reply for a seventh of a lease, and the retry went to all managers.")
+	m.silences = m.Counter("leader_silences_total", "Request timeouts: the leader did not reply in time, and the retry went to all managers.")
 	m.clock = m.Counters("clock_trouble_total", "Drops of all leases because of this computer's clock: the computer was suspended, or the clock is too slow.", "kind")
 	m.work = m.Counter("work_total", "Work on held keys: successful checks, or the cost that the application reports. Estimated from samples, every few seconds.")
 	m.moves = m.Counters("moves_total", "Moves of a range's state that have ended, by direction and outcome.", "direction", "outcome")

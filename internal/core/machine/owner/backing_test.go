@@ -44,14 +44,12 @@ func TestSourceReportsItsBacking(t *testing.T) {
 	t.Run("none after contact is lost", func(t *testing.T) {
 		s := releasedSource(t)
 		s.did(s.machine.Advance(tenSeconds + 1))
-		now := s.wake
-		s.did(s.machine.Advance(now))
 		if got, _ := s.backings(); got != 0 {
 			t.Errorf("backing is term %d, want 0", got)
 		}
 		r := s.reply()
 		r.Departures = []protocol.Departure{departure(1, 5, 9)}
-		s.receive(now+1, r)
+		s.receive(tenSeconds+2, r)
 		if s.nextRequest(); s.request.Moves[0].Backing != 0 {
 			t.Errorf("backing is term %d after contact is restored, want 0", s.request.Moves[0].Backing)
 		}

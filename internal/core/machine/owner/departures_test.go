@@ -262,7 +262,7 @@ func TestDepartureEndsWithItsLease(t *testing.T) {
 		{"kept too long", func(s *server) []owner.Action {
 			s.did(s.machine.Advance(mono.Instant(20 * time.Second)))
 			return s.did(s.machine.Advance(mono.Instant(2 * time.Hour)))
-		}, []string{"kept too long", "end 1", "serve nothing", "revoked 0-20@1: expired"}},
+		}, []string{"kept too long", "end 1", "serve nothing", "revoked 0-20@1: expired", "leader silent", "send nothing"}},
 		{
 			"slept", func(s *server) []owner.Action { return s.step(2, owner.Slept{}) },
 			[]string{"slept", "end 1", "serve nothing", "revoked 0-20@1: expired", "send nothing"},

@@ -219,7 +219,7 @@ const (
 	NoteClockSlow                     // leases dropped, because the owner's clock is too slow: Elapsed, LeaderElapsed
 	NoteNameTaken                     // another session has the owner's name: this one waits
 	NoteContender                     // another session waits for the owner's name
-	NoteLeaderSilent                  // no reply for long, the next request goes to all managers: Misses
+	NoteLeaderSilent                  // no reply in time, the next request goes to all managers: Misses
 	NoteServerRefuse                  // the leader refuses to serve the owner: Kind
 	NoteMoveImpossible                // the leader wants a move that the owner cannot do
 	NoteMoveCancelled                 // the leader has cancelled a move: MoveState

@@ -158,7 +158,7 @@ func (m *Machine) finish(now mono.Instant) ([]Action, mono.Instant) {
 	}
 	wake := mono.Never
 	if !m.promises.open() {
-		if now >= m.renewal.nextSend && !m.stalled(now) {
+		if now >= m.renewal.nextSend {
 			m.send(now)
 		}
 		wake = m.renewal.nextSend
@@ -230,15 +230,12 @@ func (m *Machine) send(now mono.Instant) {
 	if m.renewal.awaiting {
 		m.renewal.misses++
 		m.leader.redirected = false
-		if m.leader.id != "" && now.Sub(m.renewal.silentFrom) >= m.leader.timing.Lease/silentShare {
+		if m.leader.id != "" {
 			m.emit(Note{What: NoteLeaderSilent, Misses: m.renewal.misses})
 			m.leader.silent, m.leader.id = m.leader.id, ""
 		}
-	} else {
-		m.renewal.silentFrom = now
 	}
 	m.renewal.seq++
-	m.renewal.excused = false
 	m.renewal.sentAt, m.renewal.claimsSuspended = now, m.held.suspended
 	m.renewal.awaiting, m.renewal.sendOnReply = true, false
 	m.renewal.acks = m.leader.acked()
@@ -252,21 +249,6 @@ func (m *Machine) send(now mono.Instant) {
 		Leases: m.held.leases, Suspended: m.held.suspended, Resumed: m.held.resumed(), Leaving: m.exit.leave != notLeaving, Gone: m.predecessor.gone,
 		Mover: m.cfg.Mover, Moves: m.moves.reports(now), Imports: m.moves.imports(now), Parting: m.exit.part != notParting, Draining: m.moves.draining,
 	}})
-}
-
-// silentShare: requests go to all managers when the leader has been silent for this share of a lease. It may
-// only be slow, and the requests and connections of all owners would make it slower.
-const silentShare = 7
-
-// stalled reports whether this process has been too slow to time out the newest request. Its reply may have
-// arrived and waits. The timeout is extended once per request.
-func (m *Machine) stalled(now mono.Instant) bool {
-	grace := m.leader.timing.Renew / 8
-	if !m.renewal.awaiting || m.renewal.excused || grace == 0 || now.Sub(m.renewal.nextSend) < grace {
-		return false
-	}
-	m.renewal.excused, m.renewal.nextSend = true, now.Add(m.jitter(grace))
-	return true
 }
 
 // retryTimeout is the timeout of a request. It doubles with every miss, because a reply to an

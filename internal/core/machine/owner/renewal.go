@@ -18,8 +18,6 @@ type renewal struct {
 	claimsSuspended bool           // the newest request claims suspended leases
 	acks            leasehold.Term // the term whose leader the newest request acknowledges; 0 if none
 	misses          int            // requests in a row without a reply
-	silentFrom      mono.Instant   // when the first of the requests without a reply was sent
-	excused         bool           // the timeout of the newest request was extended, see stalled
 	// sendOnReply: the next request is due as soon as the newest one has a reply. An earlier request
 	// would cross that reply.
 	sendOnReply bool
