@@ -140,7 +140,7 @@ func TestOwnersWithoutMover(t *testing.T) {
 		if err := b.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantError(t, a.owner.Close(t.Context()), leasehold.ErrUnavailable, "ranges is lost: no other owner can take it")
+		wantError(t, a.owner.Close(t.Context()), leasehold.ErrUnavailable, "is lost: no other owner can take it")
 	})
 }
 
