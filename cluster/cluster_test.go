@@ -300,7 +300,7 @@ func TestOneAfterTheOther(t *testing.T) {
 // TestCrashOfTheLeader: after the crash of the leader, the other servers have its keys.
 func TestCrashOfTheLeader(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes seconds")
+		t.Skip("SKIPPED in short mode: it waits for leases to expire on the real clock")
 	}
 	g := newGroup(t, 3)
 	g.start(0, 1, 2)
@@ -383,7 +383,7 @@ func TestSettings(t *testing.T) {
 // a vote serves keys and requests like the others.
 func TestMoreThanNine(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes seconds")
+		t.Skip("SKIPPED in short mode: it waits for leases to expire on the real clock")
 	}
 	g := newGroup(t, 10)
 	g.start(9, 0, 1, 2, 3, 4)

@@ -26,7 +26,7 @@ import (
 	pb "github.com/leasehold-dev/leasehold/proto/autosharding/v1"
 )
 
-// A call may have a name in the header of the key, and another header that says so.
+// A call may have a name in the header of the key, and a second header with the kind of the key.
 func TestNameInHeader(t *testing.T) {
 	leaseholdtest.Run(t, leaseholdtest.Config{}, func(t *testing.T, c *leaseholdtest.Cluster) {
 		servers := map[string]*counters{"a": serve(t, c.Node("a")), "b": serve(t, c.Node("b"))}

@@ -227,7 +227,7 @@ func TestLostChange(t *testing.T) {
 		}
 		a.mustSet(t, "x", "2")
 		a.mustSet(t, "y", "2")
-		r.set(1, 2) // the lease ends, but a has not been told
+		r.set(1, 2) // the lease ends, but a has no notification of it
 		b.has(t, "x", "1")
 		time.Sleep(3 * time.Second)
 		lost.want(t)

@@ -9,7 +9,7 @@ import (
 )
 
 // In embedded worlds a manager and an owner are one process, as in package cluster: they end, stop and
-// restart together. Each keeps a clock of its own, which is more than a real process can do wrong. Owners
+// restart together. Each keeps a clock of its own, a stronger fault than a real process can have. Owners
 // without a manager are members that do not vote.
 
 // embed makes one process of a manager and an owner.

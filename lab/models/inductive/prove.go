@@ -11,7 +11,7 @@ import (
 //go:embed lease.smt
 var lease string
 
-// An obligation is a formula that must hold. If z3 says unsat, it does: there is no counterexample.
+// An obligation is a formula that must hold. It holds if z3 prints unsat: there is no counterexample.
 type obligation struct{ name, result string }
 
 // initiation returns the obligations of the first state.
